@@ -1,0 +1,298 @@
+//! The window of producers' sequence numbers by which a repeated append is recognised.
+//!
+//! A key is (producer, producer's sequence). It is remembered for [`WindowLimits::age_ns`] or
+//! until there are more than [`WindowLimits::keys`], whichever ends first; age is counted in
+//! arrival time, so that a machine that was off does not forget. Forgotten keys raise their
+//! producer's *floor*: a sequence at or below it can no longer be judged and is refused, because
+//! storing it might store it twice. Floors of producers with no key left are kept too, the
+//! [`WindowLimits::producers`] most recent ones.
+//!
+//! Producers count upwards, so neighbouring keys are kept as runs: a steady producer costs one
+//! run for every [`RUN_KEYS_MAX`] keys, a random one about 60 bytes per key.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::bytes::{Cursor, Put};
+
+/// Longest run, so that the oldest keys can be forgotten in small steps.
+const RUN_KEYS_MAX: u64 = 4096;
+/// Keys whose arrivals are further apart than this do not share a run.
+const RUN_AGE_NS_MAX: i64 = 60_000_000_000;
+
+/// How much the window remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowLimits {
+    /// Keys older than this are forgotten.
+    pub age_ns: i64,
+    /// More keys than this are forgotten, the oldest first.
+    pub keys: u64,
+    /// Floors of more producers than this are forgotten, the least recent first.
+    pub producers: usize,
+}
+
+impl WindowLimits {
+    /// 24 hours or 10 million keys; a million producers.
+    pub const DEFAULT: Self =
+        Self { age_ns: 24 * 3600 * 1_000_000_000, keys: 10_000_000, producers: 1_000_000 };
+}
+
+/// What the window knows of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFate {
+    /// Never seen: append it.
+    New,
+    /// Appended before: acknowledge, do not append.
+    Duplicate,
+    /// Older than the window: it cannot be told whether it was appended before.
+    TooOld {
+        /// The producer's sequences up to this one are forgotten.
+        floor: u64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    last: u64,
+    since_ns: i64,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Producer {
+    floor: Option<u64>,
+    /// By first sequence.
+    runs: BTreeMap<u64, Run>,
+    latest_ns: i64,
+}
+
+impl Producer {
+    fn holds(&self, seq: u64) -> bool {
+        self.runs.range(..=seq).next_back().is_some_and(|(_, run)| seq <= run.last)
+    }
+}
+
+/// All remembered keys.
+#[derive(Debug)]
+pub(crate) struct Window {
+    limits: WindowLimits,
+    producers: HashMap<Arc<str>, Producer>,
+    /// Every run in the order of arrival: producer and first sequence.
+    ages: VecDeque<(i64, Arc<str>, u64)>,
+    keys: u64,
+    idle: usize,
+}
+
+impl Window {
+    pub(crate) fn new(limits: WindowLimits) -> Self {
+        Self { limits, producers: HashMap::new(), ages: VecDeque::new(), keys: 0, idle: 0 }
+    }
+
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    pub(crate) fn fate(&self, producer: &str, seq: u64) -> KeyFate {
+        let Some(known) = self.producers.get(producer) else {
+            return KeyFate::New;
+        };
+        match known.floor {
+            _ if known.holds(seq) => KeyFate::Duplicate,
+            Some(floor) if seq <= floor => KeyFate::TooOld { floor },
+            _ => KeyFate::New,
+        }
+    }
+
+    /// Remembers a key that was appended, then forgets what is past the limits.
+    pub(crate) fn insert(&mut self, producer: &str, seq: u64, arrival_ns: i64) {
+        let name = match self.producers.get_key_value(producer) {
+            Some((_, known)) if known.holds(seq) => return,
+            Some((name, _)) => Arc::clone(name),
+            None => {
+                self.idle += 1;
+                Arc::from(producer)
+            }
+        };
+        let known = self.producers.entry(Arc::clone(&name)).or_default();
+        if known.runs.is_empty() {
+            self.idle -= 1;
+        }
+        known.latest_ns = known.latest_ns.max(arrival_ns);
+        self.keys += 1;
+        match known.runs.range_mut(..seq).next_back() {
+            Some((first, run))
+                if run.last.checked_add(1) == Some(seq)
+                    && seq - first < RUN_KEYS_MAX
+                    && arrival_ns - run.since_ns <= RUN_AGE_NS_MAX =>
+            {
+                run.last = seq;
+            }
+            _ => {
+                known.runs.insert(seq, Run { last: seq, since_ns: arrival_ns });
+                self.ages.push_back((arrival_ns, name, seq));
+            }
+        }
+        self.forget(arrival_ns);
+    }
+
+    fn forget(&mut self, now_ns: i64) {
+        while let Some((since_ns, _, _)) = self.ages.front() {
+            // A run counts as old when its last possible key is.
+            let expired = now_ns.saturating_sub(*since_ns)
+                > self.limits.age_ns.saturating_add(RUN_AGE_NS_MAX);
+            if !expired && self.keys <= self.limits.keys {
+                break;
+            }
+            let Some((_, producer, first)) = self.ages.pop_front() else {
+                break;
+            };
+            self.forget_run(&producer, first);
+        }
+        if self.idle > self.limits.producers {
+            self.forget_floors();
+        }
+    }
+
+    fn forget_run(&mut self, producer: &str, first: u64) {
+        let Some(known) = self.producers.get_mut(producer) else {
+            return;
+        };
+        let Some(run) = known.runs.remove(&first) else {
+            return;
+        };
+        self.keys -= run.last - first + 1;
+        known.floor = known.floor.max(Some(run.last));
+        if known.runs.is_empty() {
+            self.idle += 1;
+        }
+    }
+
+    /// Drops the least recent half of the floors of producers that have no key left: rarely, and
+    /// many at once, so that its cost is spread.
+    fn forget_floors(&mut self) {
+        let mut ages: Vec<i64> = self
+            .producers
+            .values()
+            .filter(|producer| producer.runs.is_empty())
+            .map(|producer| producer.latest_ns)
+            .collect();
+        let half = ages.len() / 2;
+        let (_, &mut cut_ns, _) = ages.select_nth_unstable(half);
+        self.producers
+            .retain(|_, producer| !producer.runs.is_empty() || producer.latest_ns > cut_ns);
+        self.idle = self.producers.values().filter(|producer| producer.runs.is_empty()).count();
+    }
+
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.put_u64(self.producers.len() as u64);
+        for (name, producer) in &self.producers {
+            bytes.put_str(name);
+            bytes.put_u64(u64::from(producer.floor.is_some()));
+            bytes.put_u64(producer.floor.unwrap_or(0));
+            bytes.put_i64(producer.latest_ns);
+            bytes.put_u64(producer.runs.len() as u64);
+            for (first, run) in &producer.runs {
+                bytes.put_u64(*first);
+                bytes.put_u64(run.last);
+                bytes.put_i64(run.since_ns);
+            }
+        }
+    }
+
+    pub(crate) fn decode(limits: WindowLimits, rest: &mut Cursor<'_>) -> Option<Self> {
+        let mut window = Self::new(limits);
+        let mut ages = Vec::new();
+        for _ in 0..rest.take_u64()? {
+            let name: Arc<str> = Arc::from(rest.take_str()?);
+            let has_floor = rest.take_u64()? != 0;
+            let floor = rest.take_u64()?;
+            let mut producer = Producer {
+                floor: has_floor.then_some(floor),
+                latest_ns: rest.take_i64()?,
+                runs: BTreeMap::new(),
+            };
+            for _ in 0..rest.take_u64()? {
+                let (first, last) = (rest.take_u64()?, rest.take_u64()?);
+                let since_ns = rest.take_i64()?;
+                window.keys += last.checked_sub(first)? + 1;
+                producer.runs.insert(first, Run { last, since_ns });
+                ages.push((since_ns, Arc::clone(&name), first));
+            }
+            window.idle += usize::from(producer.runs.is_empty());
+            window.producers.insert(name, producer);
+        }
+        ages.sort_unstable();
+        window.ages = ages.into();
+        Some(window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000_000_000;
+
+    fn window(keys: u64) -> Window {
+        Window::new(WindowLimits { keys, ..WindowLimits::DEFAULT })
+    }
+
+    #[test]
+    fn a_repeated_key_is_a_duplicate_and_a_gap_is_not() {
+        let mut window = window(100);
+        for seq in [1, 2, 3, 7] {
+            window.insert("p", seq, 0);
+        }
+        assert_eq!(window.fate("p", 2), KeyFate::Duplicate);
+        assert_eq!(window.fate("p", 5), KeyFate::New);
+        assert_eq!(window.fate("q", 2), KeyFate::New);
+        window.insert("p", 5, 0);
+        assert_eq!(window.fate("p", 5), KeyFate::Duplicate);
+        assert_eq!(window.keys(), 5);
+    }
+
+    #[test]
+    fn keys_older_than_a_day_are_refused_not_taken_again() {
+        let mut window = window(100);
+        window.insert("p", 1, 0);
+        window.insert("q", 1, 25 * HOUR);
+        assert_eq!(window.fate("p", 1), KeyFate::TooOld { floor: 1 });
+        assert_eq!(window.fate("p", 2), KeyFate::New);
+        assert_eq!(window.fate("q", 1), KeyFate::Duplicate);
+    }
+
+    #[test]
+    fn the_number_of_keys_is_limited() {
+        let mut window = window(10);
+        for seq in (0..100).step_by(2) {
+            window.insert("p", seq, 0);
+        }
+        assert_eq!(window.keys(), 10);
+        assert_eq!(window.fate("p", 98), KeyFate::Duplicate);
+        assert_eq!(window.fate("p", 70), KeyFate::TooOld { floor: 78 });
+    }
+
+    #[test]
+    fn floors_of_idle_producers_are_limited_too() {
+        let limits = WindowLimits { keys: 1, producers: 8, ..WindowLimits::DEFAULT };
+        let mut window = Window::new(limits);
+        for n in 0..1000 {
+            window.insert(&format!("p{n}"), 5, n);
+        }
+        assert!(window.producers.len() <= 9, "{}", window.producers.len());
+        assert_eq!(window.fate("p998", 5), KeyFate::TooOld { floor: 5 });
+    }
+
+    #[test]
+    fn what_is_encoded_decodes() {
+        let mut window = window(50);
+        for seq in 0..80 {
+            window.insert("p", seq, seq.cast_signed());
+            window.insert("q", seq * 3, seq.cast_signed());
+        }
+        let mut bytes = Vec::new();
+        window.encode(&mut bytes);
+        let again = Window::decode(window.limits, &mut Cursor(&bytes)).unwrap();
+        assert_eq!(again.keys, window.keys);
+        assert_eq!(again.producers, window.producers);
+    }
+}
