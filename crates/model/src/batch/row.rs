@@ -1,0 +1,210 @@
+//! Building one row of a batch.
+
+use super::{Batch, Column, Kind, NO_COLUMN};
+use crate::{Nanos, SchemaError};
+
+/// The longest name of a column, in bytes.
+pub const COLUMN_NAME_BYTES_MAX: usize = 255;
+
+/// Why a row can't be added to a batch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    #[error("column `{column}` appears twice")]
+    Twice { column: String },
+    #[error("a column has no name")]
+    Unnamed,
+    #[error("column name `{start}…` has {bytes} bytes, more than {COLUMN_NAME_BYTES_MAX}")]
+    NameTooLong { start: String, bytes: usize },
+    #[error("column `{column}` of the batch is full")]
+    Full { column: String },
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+/// A row that is being built: its values are in the batch, and go away again unless committed.
+#[derive(Debug)]
+pub struct RowBuilder<'b> {
+    batch: &'b mut Batch,
+    columns_before: usize,
+    /// The column of the field before this one: what came after it last time is the first guess.
+    previous: usize,
+    committed: bool,
+}
+
+impl<'b> RowBuilder<'b> {
+    pub(super) fn new(batch: &'b mut Batch) -> Self {
+        let columns_before = batch.columns.len();
+        Self { batch, columns_before, previous: NO_COLUMN, committed: false }
+    }
+
+    pub fn int(&mut self, name: &str, value: i64) -> Result<(), RowError> {
+        self.slot(name, Kind::Int)?.push_int(value);
+        Ok(())
+    }
+
+    pub fn float(&mut self, name: &str, value: f64) -> Result<(), RowError> {
+        self.slot(name, Kind::Float)?.push_float(value);
+        Ok(())
+    }
+
+    /// A string; null when the schema says that this string means null.
+    pub fn string(&mut self, name: &str, value: &str) -> Result<(), RowError> {
+        if self.batch.schema.schema().null_string() == Some(value) {
+            return self.null(name, Kind::String);
+        }
+        let is_new = self.slot(name, Kind::String)?.push_string(value);
+        self.note_interned(is_new, name)
+    }
+
+    /// A vector keeps the order and duplicates; a set is sorted and made unique.
+    pub fn strings<'s>(
+        &mut self,
+        name: &str,
+        kind: ListKind,
+        items: impl IntoIterator<Item = &'s str>,
+    ) -> Result<(), RowError> {
+        self.slot(name, kind.into())?;
+        for item in items {
+            let is_new = self.batch.columns[self.previous].push_item(item);
+            self.note_interned(is_new, name)?;
+        }
+        let ended = self.batch.columns[self.previous].end_list();
+        ended.ok_or_else(|| RowError::Full { column: name.to_owned() })
+    }
+
+    /// A null whose kind is known: the dataset has the column, this row has no value in it.
+    pub fn null(&mut self, name: &str, kind: Kind) -> Result<(), RowError> {
+        let len = self.batch.len() + 1;
+        self.slot(name, kind)?.pad_to(len);
+        Ok(())
+    }
+
+    /// Whether the row has a field of this name, of any kind.
+    pub fn contains(&self, name: &str) -> bool {
+        self.kinds_of(name) > 0
+    }
+
+    /// Whether the field that was added last has a namesake of another kind in this row.
+    pub fn last_has_namesake(&self) -> bool {
+        let last = self.batch.columns.get(self.previous);
+        last.is_some_and(|last| last.shares_name && self.kinds_of(last.name()) > 1)
+    }
+
+    fn kinds_of(&self, name: &str) -> usize {
+        let row = self.batch.len();
+        let has = |&kind: &Kind| {
+            let position = self.batch.position(name, kind);
+            position.is_some_and(|position| self.batch.columns[position].len() > row)
+        };
+        Kind::ALL.iter().filter(|kind| has(kind)).count()
+    }
+
+    /// The kind that a declared schema gives this column.
+    pub fn declared_kind(&self, name: &str) -> Option<Kind> {
+        self.batch.schema.schema().declared_kind(name)
+    }
+
+    /// Makes the row part of the batch, unless the schema refuses one of its columns.
+    pub fn commit(mut self, time: Nanos, weight: f64) -> Result<(), RowError> {
+        if self.columns_before < self.batch.columns.len() {
+            let new = self.batch.columns[self.columns_before..].iter();
+            self.batch.schema.admit(new.map(|column| (column.name(), column.kind())))?;
+        }
+        self.batch.times.push(time.as_i64());
+        self.batch.weights.push(weight);
+        self.batch.interned.clear();
+        self.committed = true;
+        Ok(())
+    }
+
+    /// The column to add this row's value to.
+    #[inline]
+    fn slot(&mut self, name: &str, kind: Kind) -> Result<&mut Column, RowError> {
+        let guess = self.guess();
+        let position = match self.batch.columns.get(guess) {
+            Some(column) if column.is(name, kind) => guess,
+            _ => self.find_or_add(name, kind)?,
+        };
+        self.previous = position;
+        let row = self.batch.len();
+        let column = &mut self.batch.columns[position];
+        if column.len() > row {
+            return Err(RowError::Twice { column: name.to_owned() });
+        }
+        column.pad_to(row);
+        Ok(column)
+    }
+
+    /// Producers write their fields in the same order in every row: comparing one name is much
+    /// cheaper than hashing it.
+    #[inline]
+    fn guess(&self) -> usize {
+        match self.batch.columns.get(self.previous) {
+            Some(previous) => previous.next,
+            None => self.batch.first,
+        }
+    }
+
+    #[cold]
+    fn find_or_add(&mut self, name: &str, kind: Kind) -> Result<usize, RowError> {
+        let position = match self.batch.position(name, kind) {
+            Some(position) => position,
+            None => {
+                check_name(name)?;
+                self.batch.add_column(name, kind)
+            }
+        };
+        match self.batch.columns.get_mut(self.previous) {
+            Some(previous) => previous.next = position,
+            None => self.batch.first = position,
+        }
+        Ok(position)
+    }
+
+    #[inline]
+    fn note_interned(&mut self, is_new: Option<bool>, name: &str) -> Result<(), RowError> {
+        match is_new {
+            Some(false) => {}
+            Some(true) => self.batch.interned.push(self.previous),
+            None => {
+                return Err(RowError::Full { column: name.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RowBuilder<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            self.batch.roll_back(self.columns_before);
+        }
+    }
+}
+
+/// The kinds whose values are several strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListKind {
+    Set,
+    Vector,
+}
+
+impl From<ListKind> for Kind {
+    fn from(kind: ListKind) -> Self {
+        match kind {
+            ListKind::Set => Self::Set,
+            ListKind::Vector => Self::Vector,
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), RowError> {
+    if name.is_empty() {
+        return Err(RowError::Unnamed);
+    }
+    if name.len() > COLUMN_NAME_BYTES_MAX {
+        let start = name.chars().take(32).collect();
+        return Err(RowError::NameTooLong { start, bytes: name.len() });
+    }
+    Ok(())
+}

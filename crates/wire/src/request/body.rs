@@ -1,0 +1,186 @@
+//! The forms of bodies.
+
+use super::array::{BASE64, Entries, text_of};
+use super::error::{BodyError, EntryError};
+use super::{Limits, MessageForm, Messages, Request, Secret, Stored, percent};
+use crate::Codec;
+use crate::json::{Next, Reader};
+use base64::Engine;
+use bytes::Bytes;
+use bzip2::read::MultiBzDecoder;
+use perflab_model::CategoryName;
+use std::io::Read;
+
+const ACCESS_TOKEN: &str = "access_token";
+const LOGS: &str = "logs";
+const COMPRESSED_LOGS: &str = "base64_bz2_logs";
+
+pub(super) fn decode_form(
+    messages: MessageForm,
+    body: &[u8],
+    limits: &Limits,
+) -> Result<Request, BodyError> {
+    let mut parts = Parts::new(messages, limits);
+    for field in fields(body) {
+        let split = memchr::memchr(b'=', field).unwrap_or(field.len());
+        let (key, value) = (&field[..split], field.get(split + 1..).unwrap_or_default());
+        match &*percent::decode(key) {
+            b"access_token" => {
+                let token = String::from_utf8(percent::decode(value));
+                parts.token(token.map_err(|_secret| BodyError::TokenUtf8)?)?;
+            }
+            b"logs" => parts.logs_text(&percent::decode(value))?,
+            b"base64_bz2_logs" => parts.compressed_logs(&percent::decode(value))?,
+            _ => {}
+        }
+    }
+    parts.finish()
+}
+
+/// What is between the `&` of a form.
+fn fields(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = memchr::memchr_iter(b'&', body).chain(std::iter::once(body.len()));
+    ends.scan(0, |start, end| {
+        let field = &body[*start..end];
+        *start = end + 1;
+        Some(field)
+    })
+}
+
+pub(super) fn decode_json(
+    messages: MessageForm,
+    body: &[u8],
+    limits: &Limits,
+) -> Result<Request, BodyError> {
+    let (text, has_bad_utf8) = text_of(body);
+    let mut parts = Parts::new(messages, limits);
+    parts.entries.note_bad_utf8(has_bad_utf8);
+    let mut reader = Reader::new(&text);
+    reader.begin_object().map_err(BodyError::Json)?;
+    while let Some(key) = reader.next_key().map_err(BodyError::Json)? {
+        let next = reader.peek().map_err(BodyError::Json)?;
+        match (&*key, next) {
+            (LOGS, Next::Array) => parts.logs_array(&mut reader)?,
+            (LOGS, Next::String) => {
+                let mut logs = Vec::with_capacity(reader.rest().len());
+                reader.string_into(&mut logs).map_err(BodyError::Json)?;
+                parts.logs_text(&logs)?;
+            }
+            (COMPRESSED_LOGS | ACCESS_TOKEN, Next::String) => {
+                let value = reader.string().map_err(BodyError::Json)?;
+                if key == ACCESS_TOKEN {
+                    parts.token(value.into_owned())?;
+                } else {
+                    parts.compressed_logs(value.as_bytes())?;
+                }
+            }
+            (ACCESS_TOKEN, Next::Null) => reader.null().map_err(BodyError::Json)?,
+            (LOGS, other) => return Err(wrong_type(LOGS, other, "an array of entries")),
+            (COMPRESSED_LOGS, other) => return Err(wrong_type(COMPRESSED_LOGS, other, "a string")),
+            (ACCESS_TOKEN, other) => return Err(wrong_type(ACCESS_TOKEN, other, "a string")),
+            _ => drop(reader.raw_value().map_err(BodyError::Json)?),
+        }
+    }
+    reader.end().map_err(BodyError::Json)?;
+    parts.finish()
+}
+
+/// One message per line. The messages stay where they are, in the body.
+pub(super) fn decode_ndjson(
+    category: &CategoryName,
+    body: Bytes,
+    limits: &Limits,
+) -> Result<Request, BodyError> {
+    let mut entries = Vec::new();
+    let mut start = 0;
+    while start < body.len() {
+        let line = &body[start..];
+        let length = memchr::memchr(b'\n', line).unwrap_or(line.len());
+        let message = start..start + line[..length].trim_ascii_end().len();
+        start += length + 1;
+        if message.is_empty() {
+            continue;
+        }
+        if entries.len() == limits.entries_max {
+            return Err(BodyError::TooManyEntries { entries_max: limits.entries_max });
+        }
+        let (bytes, bytes_max) = (message.len(), limits.message_bytes_max);
+        entries.push(if bytes > bytes_max {
+            Err(EntryError::TooLarge { bytes, bytes_max })
+        } else {
+            Ok(Stored { category: 0, codec: Codec::Message, message })
+        });
+    }
+    let categories = vec![category.clone()];
+    Ok(Request { token: None, categories, entries, messages: Messages::Body(body) })
+}
+
+fn wrong_type(key: &'static str, found: Next, expected: &'static str) -> BodyError {
+    BodyError::Type { key, found: found.describe(), expected }
+}
+
+/// What a body brings, each at most once.
+struct Parts<'l> {
+    token: Option<Secret>,
+    has_logs: bool,
+    entries: Entries<'l>,
+    limits: &'l Limits,
+}
+
+impl<'l> Parts<'l> {
+    fn new(messages: MessageForm, limits: &'l Limits) -> Self {
+        let entries = Entries::new(messages, limits);
+        Self { token: None, has_logs: false, entries, limits }
+    }
+
+    fn token(&mut self, token: String) -> Result<(), BodyError> {
+        match self.token.replace(Secret::new(token)) {
+            None => Ok(()),
+            Some(_) => Err(BodyError::Twice { key: ACCESS_TOKEN }),
+        }
+    }
+
+    fn logs_array(&mut self, reader: &mut Reader<'_>) -> Result<(), BodyError> {
+        self.begin_logs()?;
+        self.entries.read(reader)
+    }
+
+    fn logs_text(&mut self, logs: &[u8]) -> Result<(), BodyError> {
+        self.begin_logs()?;
+        let (text, has_bad_utf8) = text_of(logs);
+        self.entries.note_bad_utf8(has_bad_utf8);
+        self.entries.read_text(&text)
+    }
+
+    fn compressed_logs(&mut self, encoded: &[u8]) -> Result<(), BodyError> {
+        let compressed = BASE64.decode(encoded).map_err(BodyError::Base64)?;
+        let logs = decompress(&compressed, self.limits.decompressed_bytes_max)?;
+        self.logs_text(&logs)
+    }
+
+    fn begin_logs(&mut self) -> Result<(), BodyError> {
+        if std::mem::replace(&mut self.has_logs, true) {
+            return Err(BodyError::Twice { key: LOGS });
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Request, BodyError> {
+        if !self.has_logs {
+            return Err(BodyError::NoLogs);
+        }
+        Ok(self.entries.into_request(self.token))
+    }
+}
+
+fn decompress(compressed: &[u8], bytes_max: usize) -> Result<Vec<u8>, BodyError> {
+    let mut logs = Vec::new();
+    // One byte more than allowed tells "exactly full" from "too much".
+    let limit = (bytes_max as u64).saturating_add(1);
+    let mut decoder = MultiBzDecoder::new(compressed).take(limit);
+    decoder.read_to_end(&mut logs).map_err(BodyError::Bzip2)?;
+    if logs.len() > bytes_max {
+        return Err(BodyError::DecompressedTooLarge { bytes_max });
+    }
+    Ok(logs)
+}
