@@ -1,0 +1,37 @@
+//! `POST /api/log?category=C`: one message per line.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use perflab_model::CategoryName;
+use perflab_store::Door;
+use perflab_wire::{BodyForm, MessageForm};
+use serde::Deserialize;
+
+use super::{Form, accept};
+use crate::access::{HeadToken, Peer};
+use crate::error::ApiError;
+use crate::state::Server;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    category: String,
+}
+
+pub(crate) async fn post_log(
+    State(server): State<Arc<Server>>,
+    peer: Peer,
+    HeadToken(token): HeadToken,
+    Query(target): Query<Target>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let category = CategoryName::new(&target.category)
+        .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
+    let body_form = BodyForm::Ndjson { category };
+    let form = Form { door: Door::Ndjson, body: body_form, messages: MessageForm::Plain };
+    accept(&server, (peer, token), &headers, form, body).await
+}

@@ -1,0 +1,25 @@
+//! `GET /`: a small page that shows what arrives. It holds no data itself, so it needs no token;
+//! it asks the API, which may.
+
+use axum::http::{HeaderName, header};
+use axum::response::{Html, IntoResponse};
+
+/// Nothing from elsewhere, nothing inline, not in a frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+const CACHE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-cache");
+
+pub(crate) async fn get_page() -> impl IntoResponse {
+    let headers = [(header::CONTENT_SECURITY_POLICY, POLICY), CACHE];
+    (headers, Html(include_str!("page.html")))
+}
+
+pub(crate) async fn get_style() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8"), CACHE], include_str!("page.css"))
+}
+
+pub(crate) async fn get_script() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), CACHE], include_str!("page.js"))
+}

@@ -1,0 +1,52 @@
+//! What all requests share.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use perflab_store::Home;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::budget::Budget;
+use crate::error::ApiError;
+use crate::metrics::Metrics;
+use crate::settings::ServerSettings;
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) home: Arc<Home>,
+    pub(crate) settings: ServerSettings,
+    pub(crate) metrics: Metrics,
+    pub(crate) budget: Arc<Budget>,
+    /// Large bodies that may be decoded at once: one per core. More threads would take turns on
+    /// the same cores, each with a body's worth of memory of its own.
+    pub(crate) decoders: Semaphore,
+    /// The sequence after the last committed record.
+    pub(crate) commits: watch::Receiver<u64>,
+    /// Cancelled when the server is about to end: answers without an end of their own end then.
+    pub(crate) ending: CancellationToken,
+}
+
+impl Server {
+    pub(crate) fn new(home: Arc<Home>, settings: ServerSettings) -> Arc<Self> {
+        let (commit, commits) = watch::channel(home.log().end());
+        home.log().on_commit(move |end| {
+            commit.send_replace(end);
+        });
+        let budget = Arc::new(Budget::new(settings.limits.in_flight_bytes_max));
+        let metrics = Metrics::new(&home, &budget);
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let decoders = Semaphore::new(cores);
+        let ending = CancellationToken::new();
+        Arc::new(Self { home, settings, metrics, budget, decoders, commits, ending })
+    }
+}
+
+/// Runs what may block away from the async workers.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_panic| {
+        ApiError::internal("the request could not be worked on: this is a bug of perflab")
+    })
+}

@@ -1,0 +1,187 @@
+//! One record of the log as one line of JSON.
+
+use std::io::Write;
+
+use axum::body::Bytes;
+use perflab_log::{Damage, GroupView, RecordView};
+use perflab_model::batch::Row;
+use perflab_model::{Batch, Nanos, Value};
+use perflab_store::{Home, RecordDecoder, chain};
+use perflab_wire::Codec;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::collections::HashSet;
+
+/// Lines that are about to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    json: Vec<u8>,
+}
+
+#[derive(Serialize)]
+struct RecordLine<'r> {
+    offset: u64,
+    time: String,
+    category: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<RowObject<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row_error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct DamageLine<'d> {
+    damage: DamagePlace<'d>,
+}
+
+#[derive(Serialize)]
+struct DamagePlace<'d> {
+    file: std::borrow::Cow<'d, str>,
+    offset: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ErrorLine<'e> {
+    error: ErrorText<'e>,
+}
+
+#[derive(Serialize)]
+struct ErrorText<'e> {
+    message: &'e str,
+}
+
+#[derive(Serialize)]
+struct EndLine {
+    end: EndPlace,
+}
+
+#[derive(Serialize)]
+struct EndPlace {
+    next_offset: u64,
+    complete: bool,
+}
+
+impl Lines {
+    pub(super) fn len(&self) -> usize {
+        self.json.len()
+    }
+
+    pub(super) fn take(self) -> Bytes {
+        self.json.into()
+    }
+
+    /// Each line apart.
+    pub(super) fn split(self) -> Vec<Bytes> {
+        let all = self.take();
+        let lines = all.split_inclusive(|byte| *byte == b'\n');
+        lines.map(|line| all.slice_ref(line)).collect()
+    }
+
+    /// Adds a line that was made before.
+    pub(super) fn line(&mut self, line: &[u8]) {
+        self.json.extend_from_slice(line);
+    }
+
+    pub(super) fn record(
+        &mut self,
+        home: &Home,
+        decoder: &mut RecordDecoder,
+        group: &GroupView<'_>,
+        record: &RecordView<'_>,
+    ) {
+        let arrival = Nanos(group.arrival_ns);
+        let decoded = decoder.decode(home, group.category, arrival, record.payload);
+        let (row, row_error) = match &decoded {
+            Ok(batch) => (RowObject::only(batch), None),
+            Err(error) => (None, Some(chain(error))),
+        };
+        let message = match Codec::split(record.payload) {
+            Ok((Codec::Message, message)) => std::str::from_utf8(message).ok(),
+            Ok((Codec::Structured, _)) | Err(_) => None,
+        };
+        self.push(&RecordLine {
+            offset: record.seq,
+            time: arrival.to_string(),
+            category: group.category,
+            message,
+            row,
+            row_error,
+        });
+    }
+
+    pub(super) fn damage(&mut self, damage: &Damage) {
+        let file = damage.path.to_string_lossy();
+        let Damage { offset, bytes, .. } = *damage;
+        self.push(&DamageLine { damage: DamagePlace { file, offset, bytes } });
+    }
+
+    pub(super) fn error(&mut self, message: &str) {
+        self.push(&ErrorLine { error: ErrorText { message } });
+    }
+
+    pub(super) fn end(&mut self, next_offset: u64, complete: bool) {
+        self.push(&EndLine { end: EndPlace { next_offset, complete } });
+    }
+
+    fn push(&mut self, line: &impl Serialize) {
+        // Neither serializing these nor writing to memory fails.
+        let written = serde_json::to_writer(&mut self.json, line);
+        debug_assert!(written.is_ok());
+        let ended = self.json.write_all(b"\n");
+        debug_assert!(ended.is_ok());
+    }
+}
+
+/// A row as an object: its time and weight, then its columns.
+struct RowObject<'b>(Row<'b>);
+
+impl<'b> RowObject<'b> {
+    fn only(batch: &'b Batch) -> Option<Self> {
+        batch.row(0).map(Self)
+    }
+}
+
+impl Serialize for RowObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("time", &self.0.time().to_string())?;
+        object.serialize_entry("weight", &self.0.weight())?;
+        let mut names = HashSet::new();
+        for (name, value) in self.0.fields() {
+            // The second kind under one name is called after its kind, as in the dataset.
+            if names.insert(name) {
+                object.serialize_entry(name, &Field(&value))?;
+            } else {
+                let name = format!("{name}:{}", kind_of(&value));
+                object.serialize_entry(&name, &Field(&value))?;
+            }
+        }
+        object.end()
+    }
+}
+
+fn kind_of(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Int(_) => "int",
+        Value::Float(_) => "float",
+        Value::String(_) => "string",
+        Value::Set(_) => "set",
+        Value::Vector(_) => "vector",
+    }
+}
+
+struct Field<'v, 'b>(&'v Value<'b>);
+
+impl Serialize for Field<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Int(value) => serializer.serialize_i64(*value),
+            Value::Float(value) => serializer.serialize_f64(*value),
+            Value::String(value) => serializer.serialize_str(value),
+            Value::Set(values) | Value::Vector(values) => serializer.collect_seq(values.clone()),
+        }
+    }
+}

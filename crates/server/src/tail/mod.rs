@@ -1,0 +1,298 @@
+//! `GET /api/tail`: records of the log as lines of JSON, from any place, now or as they come.
+//!
+//! Reading blocks, so it is done in steps on the blocking threads, each ending after
+//! [`CHUNK_BYTES`] of output or [`STEP_FRAMES_MAX`] commits; between two steps the reader goes
+//! back to its task, which costs no thread while it waits for a slow client or the next commit.
+
+mod from;
+mod line;
+
+use std::collections::{HashSet, VecDeque};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use hyper::body::Frame;
+use perflab_log::{ReadFrom, ReadItem, Reader};
+use perflab_model::CategoryName;
+use perflab_store::{Access, Home, RecordDecoder, chain};
+use tokio::sync::mpsc;
+
+use crate::access::Known;
+use crate::error::ApiError;
+use crate::state::{Server, blocking};
+use from::parse_from;
+use line::Lines;
+
+/// A chunk of the answer is sent when it has this many bytes.
+const CHUNK_BYTES: usize = 64 << 10;
+/// The most commits that are read in one step.
+const STEP_FRAMES_MAX: usize = 64;
+/// Chunks that wait for a slow client.
+const CHUNKS_MAX: usize = 2;
+/// The most categories that can be asked for at once.
+const CATEGORIES_MAX: usize = 100;
+/// The most records that `latest` gives.
+const LATEST_MAX: usize = 1000;
+/// How far before the end of the log the latest records are looked for first, in records of any
+/// category; each further attempt goes back eight times as far.
+const LATEST_REACH: u64 = 4096;
+
+/// What is asked for.
+#[derive(Debug, Default)]
+struct Wanted {
+    categories: Vec<String>,
+    from: Option<ReadFrom>,
+    limit: Option<u64>,
+    latest: Option<usize>,
+    follow: bool,
+}
+
+pub(crate) async fn get_tail(
+    State(server): State<Arc<Server>>,
+    Known(access): Known,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let wanted = Wanted::parse(query.as_deref().unwrap_or_default(), &server.home)?;
+    let categories = readable(&wanted.categories, &access)?;
+    let (sender, receiver) = mpsc::channel(CHUNKS_MAX);
+    let tail = Tail::new(&server.home, categories, &wanted);
+    tokio::spawn(async move {
+        match wanted.latest {
+            Some(latest) => tail.send_latest(latest, &sender).await,
+            None => tail.send(&server, wanted.follow, &sender).await,
+        }
+    });
+    let mut response = Response::new(Body::new(Chunks(receiver)));
+    let ndjson = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, ndjson);
+    Ok(response)
+}
+
+impl Wanted {
+    fn parse(query: &str, home: &Home) -> Result<Self, ApiError> {
+        let mut wanted = Self::default();
+        for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*key {
+                "category" => wanted.categories.push(value.into_owned()),
+                "from" => wanted.from = Some(parse_from(&value, home.now())?),
+                "limit" => wanted.limit = Some(parsed(&key, &value, "a number")?),
+                "latest" => wanted.latest = Some(parsed(&key, &value, "a number")?),
+                "follow" => wanted.follow = parsed(&key, &value, "true or false")?,
+                _ => {}
+            }
+        }
+        if !(1..=CATEGORIES_MAX).contains(&wanted.categories.len()) {
+            let message = format!("give 1 to {CATEGORIES_MAX} categories as `category`");
+            return Err(ApiError::bad_request(message));
+        }
+        Ok(wanted)
+    }
+}
+
+fn parsed<T: FromStr>(key: &str, value: &str, expected: &str) -> Result<T, ApiError> {
+    value.parse().map_err(|_unparsable| {
+        let value = value.escape_debug();
+        ApiError::bad_request(format!("`{key}` is `{value}`, not {expected}"))
+    })
+}
+
+/// The categories in the log that are meant, under both of their names, as far as they may be
+/// read.
+fn readable(names: &[String], access: &Access) -> Result<HashSet<String>, ApiError> {
+    let mut categories = HashSet::new();
+    for name in names {
+        let name = CategoryName::new(name)
+            .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
+        let dataset = name.dataset();
+        let both = [dataset.to_owned(), format!("perfpipe_{dataset}")];
+        let allowed: Vec<_> = both.into_iter().filter(|name| access.may_read(name)).collect();
+        if allowed.is_empty() {
+            let message = format!("the token may not read category `{name}`");
+            return Err(ApiError::forbidden(message));
+        }
+        categories.extend(allowed);
+    }
+    Ok(categories)
+}
+
+/// Goes through the log for one client.
+struct Tail {
+    home: Arc<Home>,
+    categories: HashSet<String>,
+    reader: Reader,
+    decoder: RecordDecoder,
+    /// Records from here on are not sent: they came after the request, which doesn't follow.
+    until: u64,
+    left: u64,
+    next_offset: u64,
+    is_complete: bool,
+}
+
+/// What a step came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    More,
+    /// All that is there was read.
+    AtEnd,
+    /// As many records as were asked for were read, or none can be any more.
+    Done,
+}
+
+type Sender = mpsc::Sender<Bytes>;
+
+impl Tail {
+    fn new(home: &Arc<Home>, categories: HashSet<String>, wanted: &Wanted) -> Self {
+        let from = wanted.from.unwrap_or(ReadFrom::Oldest);
+        let end = home.log().end();
+        Self {
+            reader: home.log().read(Some(categories.clone()), from),
+            home: Arc::clone(home),
+            categories,
+            decoder: RecordDecoder::new(home),
+            until: if wanted.follow { u64::MAX } else { end },
+            left: wanted.limit.unwrap_or(u64::MAX),
+            next_offset: end,
+            is_complete: true,
+        }
+    }
+
+    /// Sends records until they end, the client goes or the server ends.
+    async fn send(mut self, server: &Server, follow: bool, sender: &Sender) {
+        let mut commits = server.commits.clone();
+        loop {
+            // Before reading: a commit during the step is then seen as a change.
+            commits.mark_unchanged();
+            let Ok((tail, step, chunk)) = blocking(move || self.step()).await else { return };
+            self = tail;
+            if !chunk.is_empty() && sender.send(chunk).await.is_err() {
+                return;
+            }
+            match step {
+                Step::More => {}
+                Step::AtEnd if follow => tokio::select! {
+                    changed = commits.changed() => if changed.is_err() { return },
+                    () = server.ending.cancelled() => return,
+                    () = sender.closed() => return,
+                },
+                Step::AtEnd | Step::Done => {
+                    let mut lines = Lines::default();
+                    lines.end(self.next_offset, self.is_complete);
+                    // Whether the client is still there makes no difference any more.
+                    return drop(sender.send(lines.take()).await);
+                }
+            }
+        }
+    }
+
+    /// Reads on for a while.
+    fn step(mut self) -> (Self, Step, Bytes) {
+        let mut lines = Lines::default();
+        let mut step = Step::More;
+        for _ in 0..STEP_FRAMES_MAX {
+            step = self.read_commit(&mut lines);
+            if step != Step::More || lines.len() >= CHUNK_BYTES {
+                break;
+            }
+        }
+        (self, step, lines.take())
+    }
+
+    fn read_commit(&mut self, lines: &mut Lines) -> Step {
+        if self.left == 0 {
+            return Step::Done;
+        }
+        match self.reader.next_item() {
+            Ok(None) => return Step::AtEnd,
+            Ok(Some(ReadItem::Damage(damage))) => {
+                self.is_complete = false;
+                lines.damage(&damage);
+            }
+            Ok(Some(ReadItem::Frame(records))) => {
+                for (group, record) in records.iter() {
+                    if record.seq >= self.until {
+                        return Step::Done;
+                    }
+                    lines.record(&self.home, &mut self.decoder, &group, &record);
+                    self.left -= 1;
+                    if self.left == 0 {
+                        self.next_offset = record.seq + 1;
+                        return Step::Done;
+                    }
+                }
+            }
+            Err(error) => {
+                self.is_complete = false;
+                lines.error(&chain(&error));
+                return Step::Done;
+            }
+        }
+        if self.reader.position() >= self.until { Step::Done } else { Step::More }
+    }
+
+    /// Sends the last few records.
+    async fn send_latest(mut self, latest: usize, sender: &Sender) {
+        let read = blocking(move || {
+            let lines = self.latest(latest.min(LATEST_MAX));
+            (self.next_offset, self.is_complete, lines)
+        });
+        let Ok((next_offset, is_complete, latest)) = read.await else { return };
+        let mut lines = Lines::default();
+        latest.iter().for_each(|line| lines.line(line));
+        lines.end(next_offset, is_complete);
+        drop(sender.send(lines.take()).await);
+    }
+
+    /// Looks ever further back until there are enough, so that what is asked for most often, the
+    /// end of a busy category, is found at once.
+    fn latest(&mut self, latest: usize) -> Vec<Bytes> {
+        let end = self.until;
+        let mut reach = LATEST_REACH;
+        loop {
+            let from = end.saturating_sub(reach);
+            let found = self.last_from(from, latest);
+            if found.len() >= latest || from == 0 {
+                return found;
+            }
+            reach = reach.saturating_mul(8);
+        }
+    }
+
+    fn last_from(&mut self, from: u64, latest: usize) -> Vec<Bytes> {
+        self.reader = self.home.log().read(Some(self.categories.clone()), ReadFrom::Seq(from));
+        self.is_complete = true;
+        let mut found = VecDeque::new();
+        loop {
+            let mut lines = Lines::default();
+            let step = self.read_commit(&mut lines);
+            found.extend(lines.split());
+            while found.len() > latest {
+                found.pop_front();
+            }
+            if step != Step::More {
+                return found.into();
+            }
+        }
+    }
+}
+
+/// The answer's body: chunks as they come.
+struct Chunks(mpsc::Receiver<Bytes>);
+
+impl HttpBody for Chunks {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}

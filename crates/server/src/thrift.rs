@@ -1,0 +1,82 @@
+//! `/api/thrift`: the definitions that name the fields of structured messages.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use perflab_store::RegisterError;
+use perflab_wire::Registry;
+use perflab_wire::structured::IDL_BYTES_MAX;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Known;
+use crate::error::ApiError;
+use crate::state::{Server, blocking};
+
+/// The longest name of a definition.
+const NAME_BYTES_MAX: usize = 255;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Named {
+    name: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Registered {
+    targets: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Listing {
+    idls: Vec<Listed>,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: String,
+    targets: Vec<String>,
+    registered: String,
+}
+
+pub(crate) async fn post_thrift(
+    State(server): State<Arc<Server>>,
+    Query(Named { name }): Query<Named>,
+    body: Body,
+) -> Result<Json<Registered>, ApiError> {
+    if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
+        let message = format!("a definition's name has 1 to {NAME_BYTES_MAX} bytes");
+        return Err(ApiError::bad_request(message));
+    }
+    let received = server.receive(body, IDL_BYTES_MAX).await?;
+    let home = Arc::clone(&server.home);
+    let registered = blocking(move || match std::str::from_utf8(&received.bytes) {
+        Ok(text) => home.register_idl(&name, text).map_err(|error| refusal(&error)),
+        Err(error) => Err(ApiError::bad_request(format!("the definition is not UTF-8: {error}"))),
+    });
+    Ok(Json(Registered { targets: registered.await?? }))
+}
+
+fn refusal(error: &RegisterError) -> ApiError {
+    match error {
+        RegisterError::Idl { .. } => ApiError::caused_by(StatusCode::BAD_REQUEST, error),
+        RegisterError::TooMany => ApiError::caused_by(StatusCode::CONFLICT, error),
+        RegisterError::Catalog(_) => ApiError::failed(error),
+    }
+}
+
+pub(crate) async fn get_thrift(
+    State(server): State<Arc<Server>>,
+    _: Known,
+) -> Result<Json<Listing>, ApiError> {
+    let home = Arc::clone(&server.home);
+    let idls = blocking(move || home.idls()).await?.map_err(|error| ApiError::failed(&error))?;
+    let idls = idls.into_iter().map(|idl| Listed {
+        // One that this version can't read names no targets.
+        targets: Registry::default().register(&idl.text).unwrap_or_default(),
+        name: idl.name,
+        registered: idl.registered.to_string(),
+    });
+    Ok(Json(Listing { idls: idls.collect() }))
+}

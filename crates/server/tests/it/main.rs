@@ -1,0 +1,16 @@
+//! The server over real connections, on a free port of loopback.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod access;
+mod bad_input;
+mod busy;
+mod client;
+mod disk;
+mod ends;
+mod idempotence;
+mod operate;
+mod origins;
+mod rig;
+mod scribe;
+mod tail;

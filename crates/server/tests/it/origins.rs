@@ -1,0 +1,34 @@
+//! No web page can use an open server.
+
+use crate::client::Call;
+use crate::rig::{Plan, Rig};
+
+#[test]
+fn a_server_on_loopback_answers_to_its_names_only() {
+    let mut plan = Plan::default();
+    plan.server.host_name = Some("lab".to_owned());
+    let rig = Rig::start_with(plan);
+    let status =
+        |host: &str| rig.call(&Call::post("/api/log?category=c", "x").header("Host", host)).status;
+    assert_eq!(status("localhost:7117"), 200);
+    assert_eq!(status("127.0.0.2"), 200);
+    assert_eq!(status("[::1]:7117"), 200);
+    assert_eq!(status("lab:80"), 200);
+    assert_eq!(status("rebound.example"), 403);
+    assert_eq!(rig.rows("c").len(), 4);
+}
+
+#[test]
+fn a_page_of_another_site_is_kept_out() {
+    let rig = Rig::start();
+    let host = rig.address.to_string();
+    let call = |origin: &str| {
+        rig.call(&Call::form("/scribe_logs", "logs=[]").header("Origin", origin)).status
+    };
+    assert_eq!(call(&format!("http://{host}")), 200);
+    assert_eq!(call("http://evil.example"), 403);
+    assert_eq!(call("null"), 403);
+    assert_eq!(call(&format!("https://{host}")), 403);
+    let reply = rig.call(&Call::get("/").header("Origin", "http://evil.example"));
+    assert!(reply.error().contains("evil.example"), "{}", reply.error());
+}

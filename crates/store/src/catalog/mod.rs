@@ -1,0 +1,260 @@
+//! The catalog: what perflab knows besides the rows, in one SQLite file.
+//!
+//! Limits: one connection, used by one thread at a time; nothing on the path of a row waits for
+//! it. Format: `user_version` counts the steps of [`MIGRATIONS`] that were applied. Durability:
+//! WAL with `synchronous = FULL`, so a change that was answered survives a power cut. Recovery: a
+//! file that SQLite can't read is moved aside and a new catalog begun; what the log holds can be
+//! derived again, but tokens can't, so the loss is noted (see [`Catalog::has_lost_tokens`]).
+
+mod categories;
+mod datasets;
+mod idls;
+mod spools;
+mod tokens;
+
+pub use categories::{CategorySettings, Guarantee, UnknownGuarantee};
+pub use idls::Idl;
+pub use tokens::{Digest, Token};
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use perflab_model::Nanos;
+use rusqlite::{Connection, ErrorCode};
+
+/// Each step brings the catalog from the version before it to the next. Never edited, only added
+/// to.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE tokens (
+        name TEXT PRIMARY KEY,
+        digest BLOB NOT NULL UNIQUE,
+        write_globs TEXT NOT NULL,
+        read_globs TEXT NOT NULL,
+        admin INTEGER NOT NULL,
+        created_ns INTEGER NOT NULL,
+        expires_ns INTEGER
+    ) STRICT;
+    CREATE TABLE categories (
+        name TEXT PRIMARY KEY,
+        guarantee TEXT NOT NULL,
+        retain_seconds INTEGER,
+        max_bytes INTEGER
+    ) STRICT;
+    CREATE TABLE datasets (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        schema TEXT
+    ) STRICT;
+    CREATE TABLE columns (
+        dataset INTEGER NOT NULL REFERENCES datasets (id),
+        name TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        PRIMARY KEY (dataset, name, kind)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE idls (
+        name TEXT PRIMARY KEY,
+        text TEXT NOT NULL,
+        registered_ns INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE spools (
+        producer TEXT PRIMARY KEY,
+        last_seq INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE losses (
+        moved_to TEXT NOT NULL,
+        noted_ns INTEGER NOT NULL
+    ) STRICT;
+"];
+
+/// Why something could not be kept in, or read from, the catalog.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    #[error("failed to {doing} the catalog")]
+    Sqlite {
+        doing: &'static str,
+        #[source]
+        error: rusqlite::Error,
+    },
+    #[error("the catalog is damaged: {found}")]
+    Damaged { found: String },
+    #[error(
+        "the catalog was written by a newer perflab (version {found}, this one knows {known}): \
+         use that one"
+    )]
+    Newer { found: u32, known: u32 },
+    #[error("failed to move the damaged catalog `{path}` aside")]
+    SetAside {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error("there is a token named `{name}` already")]
+    TokenExists { name: String },
+    #[error("the catalog is closed")]
+    Closed,
+}
+
+/// Gives an SQLite error its context.
+fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> CatalogError {
+    move |error| CatalogError::Sqlite { doing, error }
+}
+
+const READ: &str = "read";
+const WRITE: &str = "write to";
+
+impl CatalogError {
+    /// Whether the file's content is at fault, not the machine.
+    fn is_damage(&self) -> bool {
+        let Self::Sqlite { error, .. } = self else {
+            return matches!(self, Self::Damaged { .. });
+        };
+        !matches!(
+            error.sqlite_error_code(),
+            Some(
+                ErrorCode::CannotOpen
+                    | ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::DiskFull
+                    | ErrorCode::OutOfMemory
+                    | ErrorCode::PermissionDenied
+                    | ErrorCode::ReadOnly
+                    | ErrorCode::SystemIoFailure
+            )
+        )
+    }
+}
+
+/// The open catalog.
+#[derive(Debug)]
+pub struct Catalog {
+    /// `None` once it is closed.
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Catalog {
+    /// Opens or creates the catalog; says where a damaged one was moved.
+    pub fn open(path: &Path, now: Nanos) -> Result<(Self, Option<PathBuf>), CatalogError> {
+        match Self::open_sound(path) {
+            Ok(catalog) => Ok((catalog, None)),
+            Err(error) if error.is_damage() => {
+                let moved_to = set_aside(path, now)
+                    .map_err(|error| CatalogError::SetAside { path: path.to_owned(), error })?;
+                let catalog = Self::open_sound(path)?;
+                catalog.note_loss(&moved_to, now)?;
+                Ok((catalog, Some(moved_to)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open_sound(path: &Path) -> Result<Self, CatalogError> {
+        let mut connection = Connection::open(path).map_err(failed("open"))?;
+        // Exclusive: the home has one owner, and without the shared index a catalog on a full
+        // disk can still be opened.
+        for (pragma, value) in
+            [("locking_mode", "EXCLUSIVE"), ("journal_mode", "WAL"), ("synchronous", "FULL")]
+        {
+            connection.pragma_update(None, pragma, value).map_err(failed("set up"))?;
+        }
+        check_whole(&connection)?;
+        migrate(&mut connection)?;
+        let catalog = Self { connection: Mutex::new(Some(connection)) };
+        catalog.read_everything()?;
+        Ok(catalog)
+    }
+
+    /// Shows at once, not at some later request, whether what is there can be understood.
+    fn read_everything(&self) -> Result<(), CatalogError> {
+        self.tokens()?;
+        self.category_settings()?;
+        self.datasets()?;
+        self.idls()?;
+        self.spool_position("")?;
+        Ok(())
+    }
+
+    /// Does something with the connection; `doing` says what, should it fail.
+    fn with<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, CatalogError> {
+        // A panic in between leaves at most a transaction open, which SQLite rolls back.
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = connection.as_mut().ok_or(CatalogError::Closed)?;
+        work(connection).map_err(failed(doing))
+    }
+
+    fn note_loss(&self, moved_to: &Path, now: Nanos) -> Result<(), CatalogError> {
+        self.with(WRITE, |connection| {
+            connection.execute(
+                "INSERT INTO losses (moved_to, noted_ns) VALUES (?1, ?2)",
+                (moved_to.to_string_lossy(), now.as_i64()),
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Whether a damaged catalog, which may have held tokens, was replaced and no token was added
+    /// since. Until then "there is no token" doesn't mean that everyone may do everything.
+    pub fn has_lost_tokens(&self) -> Result<bool, CatalogError> {
+        self.with(READ, |connection| {
+            connection.query_row("SELECT EXISTS (SELECT 1 FROM losses)", (), |row| row.get(0))
+        })
+    }
+
+    /// Brings everything into the main file and lets go of it.
+    pub fn close(&self) -> Result<(), CatalogError> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        match connection.take().map(Connection::close) {
+            Some(Err((_, error))) => Err(failed("close")(error)),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+}
+
+fn check_whole(connection: &Connection) -> Result<(), CatalogError> {
+    let found: String = connection
+        .query_row("PRAGMA quick_check(1)", (), |row| row.get(0))
+        .map_err(failed("check"))?;
+    if found == "ok" { Ok(()) } else { Err(CatalogError::Damaged { found }) }
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), CatalogError> {
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found: u32 = connection
+        .query_row("PRAGMA user_version", (), |row| row.get(0))
+        .map_err(failed("read the version of"))?;
+    if found > known {
+        return Err(CatalogError::Newer { found, known });
+    }
+    for (version, step) in (1_u32..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
+        let transaction = connection.transaction().map_err(failed("upgrade"))?;
+        transaction.execute_batch(step).map_err(failed("upgrade"))?;
+        transaction.pragma_update(None, "user_version", version).map_err(failed("upgrade"))?;
+        transaction.commit().map_err(failed("upgrade"))?;
+    }
+    Ok(())
+}
+
+/// Renames the catalog and what belongs to it; returns the new name of the main file.
+fn set_aside(path: &Path, now: Nanos) -> io::Result<PathBuf> {
+    let renamed = |suffix: &str, tail: &str| {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(suffix);
+        name.push(tail);
+        path.with_file_name(name)
+    };
+    let damaged = format!(".damaged-{}", now.as_i64());
+    for tail in ["-wal", "-shm"] {
+        match fs::rename(renamed("", tail), renamed(&damaged, tail)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    let moved_to = renamed(&damaged, "");
+    fs::rename(path, &moved_to)?;
+    Ok(moved_to)
+}

@@ -1,0 +1,175 @@
+//! The datasets in use: what each accepts, and which columns it has.
+//!
+//! Columns are learnt in memory while rows are checked and written to the catalog later, by
+//! [`Datasets::record`]: no row waits for SQLite. A crash in between loses nothing, since the
+//! log has the rows that the columns come from.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use perflab_model::{Schema, SchemaFileError, SchemaState};
+
+use crate::catalog::{Catalog, CatalogError};
+
+/// The most datasets there can be.
+pub const DATASETS_MAX: usize = 10_000;
+
+/// Why a dataset can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    #[error("`{dataset}` would be one more than {DATASETS_MAX} datasets, which is the limit")]
+    TooMany { dataset: String },
+    #[error("failed to use the schema of dataset `{dataset}`")]
+    Schema {
+        dataset: String,
+        #[source]
+        error: SchemaFileError,
+    },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// One dataset in use.
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    name: String,
+    pub(crate) schema: Arc<SchemaState>,
+    /// Whether rows were checked since its columns were last recorded.
+    touched: AtomicBool,
+    recorded: AtomicUsize,
+}
+
+impl Dataset {
+    /// Says that rows were checked: there may be columns to record.
+    pub(crate) fn touch(&self) {
+        self.touched.store(true, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Datasets {
+    columns_max: usize,
+    /// Every dataset there is, with its declared schema as text.
+    declared: Mutex<HashMap<String, Option<String>>>,
+    in_use: RwLock<HashMap<String, Arc<Dataset>>>,
+}
+
+impl Datasets {
+    pub(crate) fn load(catalog: &Catalog, columns_max: usize) -> Result<Self, CatalogError> {
+        let declared = Mutex::new(catalog.datasets()?);
+        Ok(Self { columns_max, declared, in_use: RwLock::default() })
+    }
+
+    pub(crate) fn find(&self, catalog: &Catalog, name: &str) -> Result<Arc<Dataset>, DatasetError> {
+        let in_use = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dataset) = in_use.get(name) {
+            return Ok(Arc::clone(dataset));
+        }
+        drop(in_use);
+        self.load_one(catalog, name)
+    }
+
+    /// What a dataset accepts; the default when it is not there yet.
+    pub(crate) fn schema(&self, name: &str) -> Result<Schema, DatasetError> {
+        let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = declared.get(name).and_then(Option::as_deref);
+        self.parse(name, text)
+    }
+
+    /// The text of a dataset's declared schema.
+    pub(crate) fn schema_text(&self, name: &str) -> Option<String> {
+        let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        declared.get(name)?.clone()
+    }
+
+    /// Declares what a dataset accepts; `None`: anything again.
+    pub(crate) fn declare(
+        &self,
+        catalog: &Catalog,
+        name: &str,
+        text: Option<&str>,
+    ) -> Result<(), DatasetError> {
+        self.parse(name, text)?;
+        let mut declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        check_room(&declared, name)?;
+        // Whoever asks next gets it with the new schema; what is being checked now finishes
+        // under the old one, as if it had come a moment earlier.
+        let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = in_use.get(name) {
+            catalog.add_columns(name, &old.schema.columns())?;
+        }
+        catalog.set_schema(name, text)?;
+        declared.insert(name.to_owned(), text.map(str::to_owned));
+        in_use.remove(name);
+        Ok(())
+    }
+
+    fn load_one(&self, catalog: &Catalog, name: &str) -> Result<Arc<Dataset>, DatasetError> {
+        // Held over the catalog's answer, so that two requests can't make two of one dataset.
+        let mut declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dataset) = in_use.get(name) {
+            return Ok(Arc::clone(dataset));
+        }
+        drop(in_use);
+        check_room(&declared, name)?;
+        let text = declared.entry(name.to_owned()).or_default();
+        let schema = self.parse(name, text.as_deref())?;
+        let columns = catalog.columns(name)?;
+        // Columns from before the schema was declared would count as admitted.
+        let known = columns.iter().filter(|(column, kind)| match &schema {
+            Schema::Open { .. } => true,
+            Schema::Declared { columns, .. } => columns.get(column) == Some(kind),
+        });
+        let known = known.map(|(column, kind)| (column.as_str(), *kind));
+        let state = SchemaState::with_columns(schema.clone(), known);
+        let dataset = Arc::new(Dataset {
+            name: name.to_owned(),
+            recorded: AtomicUsize::new(state.columns().len()),
+            schema: Arc::new(state),
+            touched: AtomicBool::new(false),
+        });
+        let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
+        in_use.insert(name.to_owned(), Arc::clone(&dataset));
+        Ok(dataset)
+    }
+
+    fn parse(&self, name: &str, text: Option<&str>) -> Result<Schema, DatasetError> {
+        match text {
+            None => Ok(Schema::Open { columns_max: self.columns_max }),
+            Some(text) => Schema::declared_from_json(text)
+                .map_err(|error| DatasetError::Schema { dataset: name.to_owned(), error }),
+        }
+    }
+
+    /// Writes columns that appeared since the last call to the catalog.
+    pub(crate) fn record(&self, catalog: &Catalog) -> Result<(), CatalogError> {
+        let in_use = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
+        let touched: Vec<_> = in_use
+            .values()
+            .filter(|dataset| dataset.touched.swap(false, Ordering::Relaxed))
+            .cloned()
+            .collect();
+        drop(in_use);
+        for dataset in touched {
+            let columns = dataset.schema.columns();
+            if columns.len() == dataset.recorded.load(Ordering::Relaxed) {
+                continue;
+            }
+            if let Err(error) = catalog.add_columns(&dataset.name, &columns) {
+                dataset.touch();
+                return Err(error);
+            }
+            dataset.recorded.store(columns.len(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+fn check_room(declared: &HashMap<String, Option<String>>, name: &str) -> Result<(), DatasetError> {
+    if declared.len() >= DATASETS_MAX && !declared.contains_key(name) {
+        return Err(DatasetError::TooMany { dataset: name.to_owned() });
+    }
+    Ok(())
+}

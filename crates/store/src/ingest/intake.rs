@@ -1,0 +1,359 @@
+//! Sorts entries by category, sends their groups, and keeps account of both.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use perflab_log::{GROUP_BYTES_TARGET, Group, Refusal};
+use perflab_model::{CategoryName, Nanos};
+use perflab_wire::{Codec, Entry, EntryCode, EntryError, Registry};
+
+use super::landing::Landing;
+use super::lane::{Lane, OpenGroup, Refused, Stamp};
+use super::outcome::{Answer, Busy, Outcome, chain};
+use super::rejected::{self, is_reserved};
+use super::settle::{Parcel, note_fast};
+use super::{Checked, Door, Ticket};
+use crate::catalog::{CatalogError, Guarantee};
+use crate::datasets::DatasetError;
+use crate::home::Home;
+use crate::tokens::Access;
+
+/// Who sends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sender<'s> {
+    pub(crate) access: &'s Access,
+    pub(crate) door: Door,
+}
+
+/// When entries are acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acknowledge {
+    /// As each category's settings say.
+    AsConfigured,
+    /// Always after they are on disk.
+    Durable,
+}
+
+/// How much is about to come, as far as that is known: so that buffers need not grow in steps.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Expected {
+    pub(crate) entries: usize,
+    pub(crate) bytes: usize,
+}
+
+/// A category of the request, and what is done with its entries.
+type Named = (CategoryName, Result<Lane, Refused>);
+
+fn writable((_, lane): &mut Named) -> Result<&mut Lane, Refused> {
+    lane.as_mut().map_err(|refused| refused.clone())
+}
+
+/// The entries of one request on their way to the log.
+///
+/// A request that has sent more than a group's worth keeps to half of the log's queue by waiting
+/// for its own groups; small ones never wait and find room in the other half.
+#[derive(Debug)]
+pub(crate) struct Intake<'h> {
+    home: &'h Home,
+    sender: Sender<'h>,
+    acknowledge: Acknowledge,
+    registry: Arc<Registry>,
+    lanes: Vec<Named>,
+    lane_of: HashMap<CategoryName, usize>,
+    /// The lane of the entry before: the next one is usually of the same category.
+    last_lane: Option<usize>,
+    /// The lane of refused entries. Not in `lane_of`, where it would be found by entries.
+    rejected_lane: Option<usize>,
+    /// Refused entries that could not be kept.
+    lost: u64,
+    landing: Landing,
+    /// One per append; `None` for one that the log refused at once.
+    parcels: Vec<Option<Parcel>>,
+    answer: Answer,
+    arrival: Nanos,
+    /// About how many bytes the request's groups will take.
+    expected_bytes: usize,
+    sent_bytes: usize,
+    /// The producer whose forgotten keys are known to be stored.
+    in_order: Option<&'h str>,
+    /// Set when the log refused a group: what comes after it is not even tried, so that what is
+    /// taken of a request is its beginning.
+    stopped: Option<Refused>,
+}
+
+impl<'h> Intake<'h> {
+    pub(crate) fn new(
+        home: &'h Home,
+        sender: Sender<'h>,
+        acknowledge: Acknowledge,
+        expected: Expected,
+    ) -> Self {
+        Self {
+            home,
+            sender,
+            acknowledge,
+            registry: home.registry(),
+            lanes: Vec::new(),
+            lane_of: HashMap::new(),
+            last_lane: None,
+            rejected_lane: None,
+            lost: 0,
+            landing: Landing::default(),
+            parcels: Vec::new(),
+            answer: Answer {
+                outcomes: Vec::with_capacity(expected.entries),
+                fast: Vec::new(),
+                busy: None,
+            },
+            arrival: Nanos(0),
+            expected_bytes: expected.bytes,
+            sent_bytes: 0,
+            in_order: None,
+            stopped: None,
+        }
+    }
+
+    /// Says that this producer's entries come in order, each sent until it has landed: then a key
+    /// that the log has forgotten is one that it has.
+    pub(crate) fn trust_order_of(&mut self, producer: &'h str) {
+        self.in_order = Some(producer);
+    }
+
+    /// Checks the next entry of the request and queues it.
+    pub(crate) fn take(&mut self, entry: &Entry<'_>, stamp: &Stamp<'_>) {
+        self.arrival = stamp.arrival;
+        let index = self.answer.outcomes.len();
+        let lane = self.lane(entry.category);
+        self.answer.outcomes.push(Outcome::TAKEN);
+        if let Err(refused) = self.put(lane, Some(index), (entry.codec, entry.message), stamp) {
+            self.refuse(index, Some(*entry), &refused);
+        }
+    }
+
+    /// Notes that the next entry of the request could not even be read.
+    pub(crate) fn refuse_unreadable(&mut self, error: &EntryError, stamp: &Stamp<'_>) {
+        self.arrival = stamp.arrival;
+        let index = self.answer.outcomes.len();
+        self.answer.outcomes.push(Outcome::TAKEN);
+        self.refuse(index, None, &Refused::new(error.code(), chain(error)));
+    }
+
+    /// Sends what is left. Entries are queued or refused when this returns, not yet on disk.
+    pub(crate) fn finish(mut self) -> Ticket {
+        for lane in 0..self.lanes.len() {
+            self.send(lane);
+        }
+        let lanes = self.lanes.into_iter().filter_map(|(_, lane)| lane.ok());
+        let rows = lanes.map(Lane::finish).sum();
+        self.home.counters.rows.fetch_add(rows, Ordering::Relaxed);
+        self.home.counters.note_lost(self.lost);
+        let rest = Checked {
+            door: self.sender.door,
+            arrival: self.arrival,
+            in_order: self.in_order.map(Box::from),
+            answer: self.answer,
+            parcels: self.parcels,
+        };
+        Ticket { landing: self.landing, rest }
+    }
+
+    /// Keeps a refused entry where the operator can see it.
+    pub(super) fn keep(
+        &mut self,
+        index: usize,
+        entry: Option<Entry<'_>>,
+        code: EntryCode,
+        reason: &str,
+        arrival: Nanos,
+    ) {
+        let row = rejected::row(index, entry, (code, reason), self.sender.door, arrival);
+        let lane = self.rejected_lane();
+        let stamp = Stamp { arrival, key: None };
+        if self.put(lane, None, (Codec::Message, &row), &stamp).is_err() {
+            self.lost += 1;
+        }
+    }
+
+    fn refuse(&mut self, index: usize, entry: Option<Entry<'_>>, refused: &Refused) {
+        self.set_refused(index, refused);
+        // What is to be sent again is not lost, and not worth keeping twice.
+        if refused.code != EntryCode::TryLater {
+            self.keep(index, entry, refused.code, &refused.reason, self.arrival);
+        }
+    }
+
+    fn set_refused(&mut self, index: usize, refused: &Refused) {
+        let Refused { code, reason, busy } = refused;
+        self.answer.outcomes[index] = Outcome::refused(*code, Arc::clone(reason));
+        self.answer.busy = busy.or(self.answer.busy);
+    }
+
+    fn put(
+        &mut self,
+        lane: usize,
+        entry: Option<usize>,
+        message: (Codec, &[u8]),
+        stamp: &Stamp<'_>,
+    ) -> Result<(), Refused> {
+        if let Some(stopped) = &self.stopped {
+            return Err(stopped.clone());
+        }
+        if writable(&mut self.lanes[lane])?.must_close_before(stamp) {
+            self.send(lane);
+        }
+        let open = writable(&mut self.lanes[lane])?;
+        open.take(entry, message, stamp, &self.registry)?;
+        if open.has_just_opened() && lane == 0 {
+            let rest = self.expected_bytes.saturating_sub(self.sent_bytes);
+            open.reserve(rest.min(GROUP_BYTES_TARGET));
+        }
+        if open.is_full() {
+            self.send(lane);
+        }
+        Ok(())
+    }
+
+    fn lane(&mut self, category: &CategoryName) -> usize {
+        if let Some(last) = self.last_lane
+            && self.lanes[last].0 == *category
+        {
+            return last;
+        }
+        let lane = match self.lane_of.get(category) {
+            Some(&lane) => lane,
+            None => {
+                let lane = self.open_lane(category);
+                self.add_lane(category.clone(), lane)
+            }
+        };
+        *self.last_lane.insert(lane)
+    }
+
+    fn rejected_lane(&mut self) -> usize {
+        if let Some(lane) = self.rejected_lane {
+            return lane;
+        }
+        let category = self.home.rejected_category();
+        self.lanes.push((category.clone(), self.open_dataset(category)));
+        *self.rejected_lane.insert(self.lanes.len() - 1)
+    }
+
+    fn add_lane(&mut self, category: CategoryName, lane: Result<Lane, Refused>) -> usize {
+        if lane.as_ref().is_ok_and(|lane| lane.guarantee == Guarantee::Fast) {
+            self.answer.fast.push(category.clone());
+        }
+        self.lanes.push((category.clone(), lane));
+        self.lane_of.insert(category, self.lanes.len() - 1);
+        self.lanes.len() - 1
+    }
+
+    fn open_lane(&self, category: &CategoryName) -> Result<Lane, Refused> {
+        if is_reserved(category) {
+            let reason =
+                format!("category `{category}` is perflab's own: nobody else writes to it");
+            return Err(Refused::new(EntryCode::Denied, reason));
+        }
+        if let Access::Token(token) = self.sender.access
+            && !self.sender.access.may_write(category)
+        {
+            let reason = format!("token `{}` may not write to category `{category}`", token.name);
+            return Err(Refused::new(EntryCode::Denied, reason));
+        }
+        self.open_dataset(category)
+    }
+
+    fn open_dataset(&self, category: &CategoryName) -> Result<Lane, Refused> {
+        let guarantee = match self.acknowledge {
+            Acknowledge::AsConfigured => self.home.category_settings(category).guarantee,
+            Acknowledge::Durable => Guarantee::Durable,
+        };
+        match self.home.dataset(category.dataset()) {
+            Ok(dataset) => Ok(Lane::new(category.clone(), guarantee, dataset)),
+            Err(DatasetError::Catalog(CatalogError::Closed)) => {
+                Err(Refused::busy(Busy::Closing, CatalogError::Closed.to_string()))
+            }
+            Err(error @ DatasetError::Catalog(_)) => {
+                Err(Refused::busy(Busy::CatalogFailed, chain(&error)))
+            }
+            Err(error) => Err(Refused::new(EntryCode::Error, chain(&error))),
+        }
+    }
+
+    /// Queues a lane's open group, if there is one.
+    fn send(&mut self, lane: usize) {
+        let (_, Ok(lane)) = &mut self.lanes[lane] else { return };
+        let Some(open) = lane.close() else { return };
+        if open.group.is_empty() {
+            return;
+        }
+        let guarantee = lane.guarantee;
+        self.wait_for_room();
+        self.sent_bytes += open.group.encoded_bytes();
+        let OpenGroup { group, producer, entries, sequences, .. } = open;
+        let parcel = Parcel { producer, entries, sequences, records: group.len() };
+        let sent = match (&self.stopped, guarantee) {
+            (Some(stopped), _) => Err((stopped.clone(), parcel)),
+            (None, Guarantee::Durable) => self.append_durable(group, parcel),
+            (None, Guarantee::Fast) => self.append_fast(group, parcel),
+        };
+        if let Err((refused, parcel)) = sent {
+            self.refuse_parcel(&parcel, &refused);
+        }
+    }
+
+    fn append_durable(&mut self, group: Group, parcel: Parcel) -> Result<(), (Refused, Parcel)> {
+        let arrival = self.landing.announce();
+        match self.home.log().append(group, move |landed| arrival.land(landed)) {
+            Ok(()) => {
+                self.parcels.push(Some(parcel));
+                Ok(())
+            }
+            Err(refusal) => {
+                // The landing has a place for it all the same.
+                self.parcels.push(None);
+                Err((self.note_refusal(&refusal), parcel))
+            }
+        }
+    }
+
+    fn append_fast(&mut self, group: Group, parcel: Parcel) -> Result<(), (Refused, Parcel)> {
+        let counters = Arc::clone(&self.home.counters);
+        let records = group.len();
+        let done = move |landed| note_fast(&counters, records, &landed);
+        match self.home.log().append(group, done) {
+            Ok(()) => Ok(()),
+            Err(refusal) => Err((self.note_refusal(&refusal), parcel)),
+        }
+    }
+
+    fn note_refusal(&mut self, refusal: &Refusal) -> Refused {
+        let busy = match refusal {
+            Refusal::QueueFull { .. } => Busy::QueueFull,
+            Refusal::DiskFull => Busy::DiskFull,
+            Refusal::Closed => Busy::Closing,
+            Refusal::TooLarge { .. } => {
+                return Refused::new(EntryCode::TooLarge, refusal.to_string());
+            }
+        };
+        let refused = Refused::busy(busy, refusal.to_string());
+        self.stopped = Some(refused.clone());
+        refused
+    }
+
+    fn refuse_parcel(&mut self, parcel: &Parcel, refused: &Refused) {
+        self.lost += parcel.kept();
+        for &index in &parcel.entries {
+            self.set_refused(index, refused);
+        }
+    }
+
+    /// A large request's groups wait for those before them, rather than fill the queue.
+    fn wait_for_room(&self) {
+        let share = self.home.queue_bytes_max() / 2;
+        while self.sent_bytes >= GROUP_BYTES_TARGET
+            && self.home.log().stats().queue_bytes >= share
+            && self.landing.wait_for_one()
+        {}
+    }
+}

@@ -1,0 +1,70 @@
+//! Log records back to rows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use perflab_model::{Batch, CategoryName, Nanos, Schema, SchemaState};
+use perflab_wire::{Codec, CodecError, MessageError, Registry, decode};
+
+use crate::home::Home;
+
+/// Why a record is no row.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("failed to read the log record's payload")]
+    Codec(#[from] CodecError),
+    #[error("failed to decode the log record's message")]
+    Message(#[from] MessageError),
+}
+
+/// Decodes records of the log as the definitions and schemas of now say: a structured message
+/// that came before its definition has names from then on.
+#[derive(Debug)]
+pub struct RecordDecoder {
+    registry: Arc<Registry>,
+    declared: HashMap<String, Option<Arc<SchemaState>>>,
+    open: Arc<SchemaState>,
+}
+
+impl RecordDecoder {
+    pub fn new(home: &Home) -> Self {
+        let open = Schema::Open { columns_max: usize::MAX };
+        let open = Arc::new(SchemaState::new(open));
+        Self { registry: home.registry(), declared: HashMap::new(), open }
+    }
+
+    /// A batch of the one row that the record holds.
+    pub fn decode(
+        &mut self,
+        home: &Home,
+        category: &str,
+        arrival: Nanos,
+        payload: &[u8],
+    ) -> Result<Batch, RecordError> {
+        let (codec, message) = Codec::split(payload)?;
+        if let Some(declared) = self.declared_schema(home, category) {
+            let mut batch = Batch::new(declared);
+            if decode(codec, message, arrival, &self.registry, &mut batch).is_ok() {
+                return Ok(batch);
+            }
+            // Taken in before the schema was declared: still a row.
+        }
+        let mut batch = Batch::new(Arc::clone(&self.open));
+        decode(codec, message, arrival, &self.registry, &mut batch)?;
+        Ok(batch)
+    }
+
+    fn declared_schema(&mut self, home: &Home, category: &str) -> Option<Arc<SchemaState>> {
+        if let Some(known) = self.declared.get(category) {
+            return known.clone();
+        }
+        let name = CategoryName::new(category).ok();
+        let schema = name.and_then(|name| home.schema(name.dataset()).ok());
+        let declared = match schema {
+            Some(schema @ Schema::Declared { .. }) => Some(Arc::new(SchemaState::new(schema))),
+            Some(Schema::Open { .. }) | None => None,
+        };
+        self.declared.insert(category.to_owned(), declared.clone());
+        declared
+    }
+}

@@ -1,0 +1,101 @@
+//! Opening, closing and what outlives both.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use perflab_model::{Kind, ManualClock};
+use perflab_store::{CategorySettings, Home, HomeError, HomeSettings, REJECTED};
+use tempfile::TempDir;
+
+use crate::rig::{NOW, log, messages, open, open_with};
+
+#[test]
+fn a_home_has_one_owner_at_a_time() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    let second = Home::open(dir.path(), HomeSettings::default(), Arc::new(ManualClock::new(NOW)));
+    match second {
+        Err(HomeError::Held { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
+        other => panic!("{other:?}"),
+    }
+    home.close();
+    assert_eq!(fs::read_to_string(dir.path().join("lock")).unwrap(), "", "nobody has it");
+    drop(open(dir.path()));
+    drop(open(dir.path()));
+}
+
+#[test]
+fn a_new_home_is_for_its_owner_only() {
+    let dir = TempDir::new().unwrap();
+    let inner = dir.path().join("a/b");
+    let home = open(&inner);
+    assert_eq!(fs::metadata(&inner).unwrap().permissions().mode() & 0o777, 0o700);
+    drop(home);
+}
+
+#[test]
+fn a_damaged_catalog_does_not_take_the_log_with_it() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    log(&home, "c", "kept");
+    drop(home);
+    fs::write(dir.path().join("catalog.sqlite"), "garbage").unwrap();
+    let home = open(dir.path());
+    assert!(home.report().catalog_set_aside.is_some());
+    assert!(!home.tokens().nobody_needs_one());
+    assert_eq!(messages(&home, "c"), ["kept"]);
+}
+
+#[test]
+fn columns_are_recorded_and_limit_the_next_start() {
+    let dir = TempDir::new().unwrap();
+    let settings = HomeSettings { columns_max: 2, ..HomeSettings::default() };
+    let home = open_with(dir.path(), settings.clone());
+    log(&home, "perfpipe_d", "{\"a\":1,\"b\":\"x\"}");
+    assert_eq!(home.recorded_columns("d").unwrap(), [], "not while a row waits");
+    home.record_columns().unwrap();
+    let columns = [("a".to_owned(), Kind::Int), ("b".to_owned(), Kind::String)];
+    assert_eq!(home.recorded_columns("d").unwrap(), columns);
+    drop(home);
+    let home = open_with(dir.path(), settings);
+    let answer = log(&home, "d", "{\"c\":1}\n{\"b\":\"y\"}");
+    assert_eq!(answer.outcomes[0].code.as_str(), "ERROR");
+    assert_eq!(answer.outcomes[1].code.as_str(), "OK");
+}
+
+#[test]
+fn closing_records_columns_and_refuses_more() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    log(&home, "d", "{\"a\":1}");
+    home.close();
+    let answer = log(&home, "d", "{\"a\":2}");
+    assert_eq!(answer.outcomes[0].code.as_str(), "TRY_LATER");
+    drop(home);
+    let home = open(dir.path());
+    assert_eq!(home.recorded_columns("d").unwrap(), [("a".to_owned(), Kind::Int)]);
+    assert_eq!(messages(&home, "d"), ["{\"a\":1}"]);
+}
+
+#[test]
+fn retention_follows_the_settings() {
+    let dir = TempDir::new().unwrap();
+    let mut settings = HomeSettings::default();
+    settings.log.file_bytes_max = 64 << 10;
+    let home = open_with(dir.path(), settings);
+    let brief = perflab_model::CategoryName::new("brief").unwrap();
+    let kept = CategorySettings { max_bytes: Some(50_000), ..CategorySettings::default() };
+    home.set_category_settings(&brief, kept).unwrap();
+    let line = "x".repeat(10_000);
+    for _ in 0..40 {
+        log(&home, "brief", &format!("{line}\n{line}"));
+        log(&home, "forever", &line);
+    }
+    let retained = home.retain().unwrap();
+    assert!(retained.records_removed > 0, "{retained:?}");
+    assert_eq!(messages(&home, "forever").len(), 40);
+    assert!(messages(&home, "brief").len() < 80);
+    let rejected = perflab_model::CategoryName::new(REJECTED).unwrap();
+    assert_eq!(home.category_settings(&rejected).max_bytes, Some(64 << 20));
+}

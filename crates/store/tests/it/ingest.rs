@@ -1,0 +1,67 @@
+//! Entries in, outcomes out.
+
+use perflab_store::{Busy, Keys, RecordDecoder, Sequences};
+use tempfile::TempDir;
+
+use crate::rig::{NOW, log, log_with_keys, messages, open};
+
+#[test]
+fn outcomes_say_where_entries_went() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    log(&home, "a", "0");
+    let answer = log(&home, "b", "1\n{\n2");
+    let offsets: Vec<_> = answer.outcomes.iter().map(|outcome| outcome.offset).collect();
+    assert_eq!(offsets, [Some(1), None, Some(2)]);
+    assert_eq!(answer.busy, None);
+    assert_eq!(messages(&home, "perflab/rejected").len(), 1);
+    assert_eq!(home.ingest_stats().rows, 4, "the rejected one is a row too");
+}
+
+#[test]
+fn offsets_skip_duplicates() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    let keys = |listed: &[u64]| Keys {
+        producer: "p".to_owned(),
+        sequences: Sequences::Listed(listed.to_vec()),
+    };
+    log_with_keys(&home, "c", "a\nb", Some(&keys(&[1, 3])));
+    let answer = log_with_keys(&home, "c", "x\na\ny\nb", Some(&keys(&[0, 1, 2, 3])));
+    let found: Vec<_> =
+        answer.outcomes.iter().map(|outcome| (outcome.is_duplicate, outcome.offset)).collect();
+    assert_eq!(found, [(false, Some(2)), (true, None), (false, Some(3)), (true, None)]);
+    assert_eq!(messages(&home, "c"), ["a", "b", "x", "y"]);
+}
+
+#[test]
+fn a_closed_home_says_so() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    log(&home, "c", "x");
+    home.close();
+    let answer = log(&home, "c", "x\n{");
+    assert_eq!(answer.busy, Some(Busy::Closing));
+    assert_eq!(home.ingest_stats().rejected_lost, 1);
+}
+
+#[test]
+fn records_decode_as_todays_schema_says_if_they_can() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    let decode = |payload: &[u8]| {
+        let mut decoder = RecordDecoder::new(&home);
+        decoder.decode(&home, "c", NOW, payload).map(|batch| {
+            batch.rows().flat_map(|row| row.fields().map(|(name, _)| name.to_owned())).collect()
+        })
+    };
+    let before: Vec<String> = decode(b"\x01{\"normal\":{\"a\":\"None\",\"b\":\"x\"}}").unwrap();
+    assert_eq!(before, ["a", "b"]);
+    home.declare_schema("c", Some("{\"normal\":[\"a\",\"b\"],\"null\":\"None\"}")).unwrap();
+    let after: Vec<String> = decode(b"\x01{\"normal\":{\"a\":\"None\",\"b\":\"x\"}}").unwrap();
+    assert_eq!(after, ["b"]);
+    let undeclared: Vec<String> = decode(b"\x01{\"int\":{\"z\":1}}").unwrap();
+    assert_eq!(undeclared, ["z"], "taken in before the schema was");
+    assert!(decode(b"").is_err());
+    assert!(decode(b"\x09x").is_err());
+}

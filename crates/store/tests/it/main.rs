@@ -1,0 +1,9 @@
+//! The home as its users see it: opened, written to, drained, crashed and opened again.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod catalog;
+mod drain;
+mod home;
+mod ingest;
+mod rig;
