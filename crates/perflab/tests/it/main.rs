@@ -1,0 +1,24 @@
+//! The binary, really run: each command's exit code, stdout and stderr, in homes of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod support;
+
+mod categories;
+mod category;
+mod check;
+mod clients;
+mod completions;
+mod guide;
+mod kill;
+mod log;
+mod man;
+mod pairs;
+mod scribe_cat;
+mod serve;
+mod shims;
+mod spool;
+mod tail;
+mod thrift;
+mod token;
+mod with;
