@@ -58,7 +58,9 @@ start_server() {
 }
 
 say "building"
-cargo build --locked -p perflab
+# Every program of the workspace, though one is run: the dependencies then have the features that
+# `make test` gives them, and neither command compiles again what the other did.
+cargo build --locked --workspace --bins
 perflab=$target/debug/perflab
 
 say "measuring (demo/test_speed.py, with pytest-benchmark)"
@@ -67,7 +69,6 @@ say "measuring (demo/test_speed.py, with pytest-benchmark)"
     --benchmark-json "$work/results.json" >&2
 
 say "starting the server (data in $PERFLAB_HOME)"
-mkdir -p "$PERFLAB_HOME"
 start_server
 
 say "sending the results to $address/scribe_logs"

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::bytes::{Cursor, Put};
-use crate::disk::DiskFile;
+use crate::disk::{BLOCK, DiskFile};
 use crate::group::{GROUP_BYTES_MAX, GROUP_BYTES_TARGET, Group, GroupView};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"PLF1");
@@ -67,6 +67,18 @@ impl FrameBuilder {
     /// What [`FrameBuilder::finish`] returned last.
     pub(crate) fn finished(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Writes the finished frame at `offset` of a file of `len` zeros, and zeros up to the end of
+    /// its last block: a block that is written in part would have to be read first.
+    pub(crate) fn write(&mut self, file: &dyn DiskFile, offset: u64, len: u64) -> io::Result<()> {
+        let frame = self.bytes.len();
+        let end = (offset + frame as u64).next_multiple_of(BLOCK as u64).min(len);
+        let padded = usize::try_from(end - offset).map_err(io::Error::other)?;
+        self.bytes.resize(padded.max(frame), 0);
+        let written = file.write_at(&self.bytes, offset);
+        self.bytes.truncate(frame);
+        written
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::checkpoint::{self, Checkpoint, Place};
-use crate::disk::{DiskFile, fill_with_zeros};
+use crate::disk::DiskFile;
 use crate::file::{Damage, FileName, HEADER_BYTES, Header, Scan, Summary, scan};
 use crate::frame::{FrameBuilder, FrameReader, FrameView, Step};
 use crate::shared::{FileInfo, Shared};
@@ -243,7 +243,7 @@ impl Rebuild<'_> {
         let torn = torn_bytes(found.file.as_ref(), summary.end, found.len)?;
         if torn > 0 {
             self.report.torn_bytes += torn;
-            fill_with_zeros(found.file.as_ref(), summary.end, summary.end + torn)?;
+            found.file.write_zeros(summary.end, summary.end + torn)?;
         }
         // Frames that were written but not yet synced when the process ended are served from now
         // on, so they must be durable from now on.

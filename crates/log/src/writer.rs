@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::checkpoint::{self, Place};
-use crate::disk::DiskFile;
+use crate::disk::{BLOCK, DiskFile};
 use crate::file::{FileName, HEADER_BYTES, Header, Summary, prepare};
 use crate::frame::{FRAME_HEADER_BYTES, FrameBuilder, FrameView};
 use crate::group::Group;
@@ -113,9 +113,11 @@ impl Writer {
             committed.push(judged.committed(next_seq));
             next_seq += count;
         }
-        let frame = self.builder.finish();
-        let written =
-            active.file.write_at(frame, active.offset).and_then(|()| active.file.sync_data());
+        self.builder.finish();
+        let written = self
+            .builder
+            .write(active.file.as_ref(), active.offset, active.len)
+            .and_then(|()| active.file.sync_data());
         if let Err(error) = written {
             self.abandon_active();
             return Err(CommitError::Write(Arc::new(error)));
@@ -213,6 +215,7 @@ impl Writer {
             // Not fatal: an unsealed file is read through at the next start, and sealed then.
             let sealed = lock(&old.info.summary).write_seal(old.file.as_ref(), old.info.name.id);
             drop(sealed);
+            old.file.forget_cached();
             old.info.sealed.store(true, Ordering::Release);
         }
         let place = Place { number: next.name.number, offset: HEADER_BYTES };
@@ -236,7 +239,7 @@ impl Writer {
             let removed = self.shared.disk.remove(&next.name.path(&self.shared.dir));
             drop(removed);
         }
-        let len = bytes.max(self.next_file_bytes);
+        let len = bytes.max(self.next_file_bytes).next_multiple_of(BLOCK as u64);
         let prepared = FileName::new(self.next_number).and_then(|name| {
             let file = prepare(self.shared.disk.as_ref(), &self.shared.dir, name, len)?;
             Ok(Prepared { name, file, len })

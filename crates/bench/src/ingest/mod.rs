@@ -104,7 +104,7 @@ impl LimitRounds {
         say("measuring the limits of one core");
         let rows = BAR_SHAPE.rows;
         for _ in 0..LIMIT_ROUNDS {
-            self.arrow.push(arrow_limit::rows_per_s(&input.messages)?);
+            self.arrow.push(arrow_limit::rows_per_s(&input.messages, rows)?);
             for (door, rates) in [(Door::Ndjson, &mut self.ndjson), (Door::Form, &mut self.form)] {
                 rates.push(decoding::rows_per_s(door, &input.requests(door, rows))?);
             }

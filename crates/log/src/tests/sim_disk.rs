@@ -327,6 +327,12 @@ impl DiskFile for SimFile {
         }
     }
 
+    fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
+        self.write_at(&vec![0; usize::try_from(to - from).unwrap()], from)
+    }
+
+    fn forget_cached(&self) {}
+
     fn sync_data(&self) -> io::Result<()> {
         drop(lock(&self.disk.1));
         let mut state = lock(&self.disk.0);

@@ -121,6 +121,14 @@ impl DiskFile for MoodyFile {
         self.file.reserve(len)
     }
 
+    fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
+        self.file.write_zeros(from, to)
+    }
+
+    fn forget_cached(&self) {
+        self.file.forget_cached();
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.disk.wait_until_let_go();
         self.file.sync_data()
