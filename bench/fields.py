@@ -22,10 +22,10 @@ FLOAT = ("min", "max", "mean", "median", "stddev", "iqr", "q1", "q3", "ops")
 SECTIONS = {"int": INT, "normal": NORMAL, "float": FLOAT}
 
 
-def columns(separator="."):
+def columns():
     """Each field's path in a message and its name, as SQL."""
     return ", ".join(
-        f'"{section}"{separator}"{field}" AS "{field}"'
+        f'"{section}"."{field}" AS "{field}"'
         for section, fields in SECTIONS.items()
         for field in fields
     )

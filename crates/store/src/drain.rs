@@ -124,7 +124,7 @@ impl Home {
             let stamp = record.stamp(producer, now);
             match record.entry() {
                 Ok(entry) => intake.take(&entry, &stamp),
-                Err(error) => intake.refuse_unreadable(error, &stamp),
+                Err(error) => intake.refuse_unreadable(error, &record.payload, &stamp),
             }
         }
         intake.finish().wait().answer(self, |index| records.get(index)?.entry().ok())

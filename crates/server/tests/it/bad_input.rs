@@ -63,7 +63,10 @@ fn category_names_cannot_leave_their_folder() {
     let reply = rig.call(&Call::form("/scribe_logs", form_of("t", &logs)));
     assert_eq!(reply.codes(), ["ERROR", "OK"]);
     assert!(reply.reason(0).contains("`..`"), "{}", reply.reason(0));
-    assert!(rig.rejected()[0]["reason"].as_str().unwrap().contains("../etc"));
+    let rejected = &rig.rejected()[0];
+    assert!(rejected["reason"].as_str().unwrap().contains("../etc"));
+    let kept = rejected["message"].as_str().unwrap();
+    assert_eq!(kept.parse::<Value>().unwrap(), logs[0], "the whole entry is kept as it was sent");
     let reply = rig.call(&Call::post("/api/log?category=../etc", GOOD));
     assert_eq!(reply.status, 400);
     assert!(reply.error().contains("`..`"), "{}", reply.error());

@@ -11,7 +11,7 @@ use perflab_wire::{Codec, Entry, EntryCode, EntryError, Registry};
 use super::landing::Landing;
 use super::lane::{Lane, OpenGroup, Refused, Stamp};
 use super::outcome::{Answer, Busy, Outcome, chain};
-use super::rejected::{self, is_reserved};
+use super::rejected::{self, Sent, is_reserved};
 use super::settle::{Parcel, note_fast};
 use super::{Checked, Door, Ticket};
 use crate::catalog::{CatalogError, Guarantee};
@@ -127,16 +127,16 @@ impl<'h> Intake<'h> {
         let lane = self.lane(entry.category);
         self.answer.outcomes.push(Outcome::TAKEN);
         if let Err(refused) = self.put(lane, Some(index), (entry.codec, entry.message), stamp) {
-            self.refuse(index, Some(*entry), &refused);
+            self.refuse(index, Sent::Entry(*entry), &refused);
         }
     }
 
     /// Notes that the next entry of the request could not even be read.
-    pub(crate) fn refuse_unreadable(&mut self, error: &EntryError, stamp: &Stamp<'_>) {
+    pub(crate) fn refuse_unreadable(&mut self, error: &EntryError, text: &[u8], stamp: &Stamp<'_>) {
         self.arrival = stamp.arrival;
         let index = self.answer.outcomes.len();
         self.answer.outcomes.push(Outcome::TAKEN);
-        self.refuse(index, None, &Refused::new(error.code(), chain(error)));
+        self.refuse(index, Sent::Unreadable(text), &Refused::new(error.code(), chain(error)));
     }
 
     /// Sends what is left. Entries are queued or refused when this returns, not yet on disk.
@@ -162,12 +162,12 @@ impl<'h> Intake<'h> {
     pub(super) fn keep(
         &mut self,
         index: usize,
-        entry: Option<Entry<'_>>,
+        sent: Sent<'_>,
         code: EntryCode,
         reason: &str,
         arrival: Nanos,
     ) {
-        let row = rejected::row(index, entry, (code, reason), self.sender.door, arrival);
+        let row = rejected::row(index, sent, (code, reason), self.sender.door, arrival);
         let lane = self.rejected_lane();
         let stamp = Stamp { arrival, key: None };
         if self.put(lane, None, (Codec::Message, &row), &stamp).is_err() {
@@ -175,11 +175,11 @@ impl<'h> Intake<'h> {
         }
     }
 
-    fn refuse(&mut self, index: usize, entry: Option<Entry<'_>>, refused: &Refused) {
+    fn refuse(&mut self, index: usize, sent: Sent<'_>, refused: &Refused) {
         self.set_refused(index, refused);
         // What is to be sent again is not lost, and not worth keeping twice.
         if refused.code != EntryCode::TryLater {
-            self.keep(index, entry, refused.code, &refused.reason, self.arrival);
+            self.keep(index, sent, refused.code, &refused.reason, self.arrival);
         }
     }
 

@@ -34,6 +34,7 @@ use perflab_wire::{Entry, EntryCode, Request};
 use crate::home::Home;
 use crate::tokens::Access;
 use landing::{Landed, Landing};
+use rejected::Sent;
 use settle::{Parcel, Settlement};
 
 /// Where entries come in.
@@ -129,7 +130,7 @@ impl Home {
             let stamp = Stamp { arrival: origin.arrival, key };
             match entry {
                 Ok(entry) => intake.take(&entry, &stamp),
-                Err(error) => intake.refuse_unreadable(error, &stamp),
+                Err(error) => intake.refuse_unreadable(error, request.refused_text(index), &stamp),
             }
         }
         intake.finish()
@@ -193,7 +194,8 @@ impl Settled {
             for index in too_old {
                 let outcome = &answer.outcomes[index];
                 let reason = outcome.reason.as_deref().unwrap_or_default();
-                intake.keep(index, entry(index), EntryCode::Error, reason, arrival);
+                let sent = entry(index).map_or(Sent::Unreadable(&[]), Sent::Entry);
+                intake.keep(index, sent, EntryCode::Error, reason, arrival);
             }
             drop(intake.finish());
         }

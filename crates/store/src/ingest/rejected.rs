@@ -48,15 +48,42 @@ struct Texts<'r> {
     code: &'static str,
     reason: &'r str,
     source: &'static str,
-    /// The start of the message; structured ones in base64, as they were sent.
+    /// The start of the message, or of the whole entry if that could not be read; structured
+    /// messages in base64, as they were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+}
+
+/// What is known of a refused entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sent<'r> {
+    /// It could be read.
+    Entry(Entry<'r>),
+    /// It could not: the beginning of its text.
+    Unreadable(&'r [u8]),
+}
+
+impl<'r> Sent<'r> {
+    fn entry(self) -> Option<Entry<'r>> {
+        match self {
+            Self::Entry(entry) => Some(entry),
+            Self::Unreadable(_) => None,
+        }
+    }
+
+    fn text(self) -> Option<String> {
+        match self {
+            Self::Entry(entry) => Some(start_of(entry.codec, entry.message)),
+            Self::Unreadable([]) => None,
+            Self::Unreadable(text) => Some(start_of(Codec::Message, text)),
+        }
+    }
 }
 
 /// The message that keeps a refused entry.
 pub(super) fn row(
     index: usize,
-    entry: Option<Entry<'_>>,
+    sent: Sent<'_>,
     (code, reason): (EntryCode, &str),
     door: Door,
     arrival: Nanos,
@@ -65,14 +92,14 @@ pub(super) fn row(
         int: Numbers {
             time: arrival.as_i64().div_euclid(NANOS_PER_SECOND),
             index,
-            bytes: entry.map(|entry| entry.message.len()),
+            bytes: sent.entry().map(|entry| entry.message.len()),
         },
         normal: Texts {
-            category: entry.as_ref().map(|entry| entry.category.as_str()),
+            category: sent.entry().map(|entry| entry.category.as_str()),
             code: code.as_str(),
             reason,
             source: door.as_str(),
-            message: entry.map(|entry| start_of(entry.codec, entry.message)),
+            message: sent.text(),
         },
     };
     serde_json::to_vec(&row).unwrap_or_default()

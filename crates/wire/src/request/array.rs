@@ -1,7 +1,7 @@
 //! The array of entries.
 
 use super::error::{BodyError, EntryError};
-use super::{Limits, MessageForm, Messages, Request, Secret, Stored};
+use super::{Limits, MessageForm, Messages, REFUSED_TEXT_BYTES_MAX, Request, Secret, Stored};
 use crate::Codec;
 use crate::json::{JsonError, Next, Reader};
 use crate::structured::Envelope;
@@ -11,6 +11,7 @@ use base64::{alphabet, engine::DecodePaddingMode};
 use perflab_model::CategoryName;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 const CATEGORY: &str = "category";
 const MESSAGE: &str = "message";
@@ -36,6 +37,7 @@ pub(super) struct Entries<'l> {
     /// The category of the entry before: the next one usually has the same.
     last_category: usize,
     entries: Vec<Result<Stored, EntryError>>,
+    refused: Vec<(usize, Range<usize>)>,
     arena: Vec<u8>,
     has_bad_utf8: bool,
 }
@@ -90,14 +92,15 @@ impl<'l> Entries<'l> {
             index: HashMap::new(),
             last_category: 0,
             entries: Vec::new(),
+            refused: Vec::new(),
             arena: Vec::new(),
             has_bad_utf8: false,
         }
     }
 
     pub(super) fn into_request(self, token: Option<Secret>) -> Request {
-        let Self { categories, entries, arena, .. } = self;
-        Request { token, categories, entries, messages: Messages::Arena(arena) }
+        let Self { categories, entries, arena, refused, .. } = self;
+        Request { token, categories, entries, messages: Messages::Arena(arena), refused }
     }
 
     /// Says that the text of the array has [`NOT_UTF8`] in it.
@@ -134,7 +137,9 @@ impl<'l> Entries<'l> {
             Err(unreadable) => {
                 self.arena.truncate(start);
                 *reader = before;
+                let text_start = reader.at();
                 reader.step_over().map_err(BodyError::Logs)?;
+                self.keep_refused(reader.text_since(text_start));
                 Err(match unreadable {
                     Unreadable::Entry(error) => error,
                     Unreadable::Json(error) => EntryError::Json(error),
@@ -143,6 +148,13 @@ impl<'l> Entries<'l> {
         };
         self.entries.push(entry);
         Ok(())
+    }
+
+    fn keep_refused(&mut self, text: &str) {
+        let text = text.trim_ascii().as_bytes();
+        let start = self.arena.len();
+        self.arena.extend_from_slice(&text[..text.len().min(REFUSED_TEXT_BYTES_MAX)]);
+        self.refused.push((self.entries.len(), start..self.arena.len()));
     }
 
     fn entry(&mut self, reader: &mut Reader<'_>) -> Result<Stored, Unreadable> {

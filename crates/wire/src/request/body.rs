@@ -2,7 +2,9 @@
 
 use super::array::{BASE64, Entries, text_of};
 use super::error::{BodyError, EntryError};
-use super::{Limits, MessageForm, Messages, Request, Secret, Stored, percent};
+use super::{
+    Limits, MessageForm, Messages, REFUSED_TEXT_BYTES_MAX, Request, Secret, Stored, percent,
+};
 use crate::Codec;
 use crate::json::{Next, Reader};
 use base64::Engine;
@@ -91,7 +93,7 @@ pub(super) fn decode_ndjson(
     body: Bytes,
     limits: &Limits,
 ) -> Result<Request, BodyError> {
-    let mut entries = Vec::new();
+    let (mut entries, mut refused) = (Vec::new(), Vec::new());
     let mut start = 0;
     while start < body.len() {
         let line = &body[start..];
@@ -106,13 +108,15 @@ pub(super) fn decode_ndjson(
         }
         let (bytes, bytes_max) = (message.len(), limits.message_bytes_max);
         entries.push(if bytes > bytes_max {
+            let kept = message.start..message.start + bytes.min(REFUSED_TEXT_BYTES_MAX);
+            refused.push((entries.len(), kept));
             Err(EntryError::TooLarge { bytes, bytes_max })
         } else {
             Ok(Stored { category: 0, codec: Codec::Message, message })
         });
     }
     let categories = vec![category.clone()];
-    Ok(Request { token: None, categories, entries, messages: Messages::Body(body) })
+    Ok(Request { token: None, categories, entries, messages: Messages::Body(body), refused })
 }
 
 fn wrong_type(key: &'static str, found: Next, expected: &'static str) -> BodyError {

@@ -50,7 +50,12 @@ pub struct Request {
     categories: Vec<CategoryName>,
     entries: Vec<Result<Stored, EntryError>>,
     messages: Messages,
+    /// Where the beginnings of refused entries are, by their position.
+    refused: Vec<(usize, Range<usize>)>,
 }
+
+/// How much of an entry that can't be read is kept for whoever wants to know what it was.
+pub const REFUSED_TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Where the messages are.
 #[derive(Debug)]
@@ -120,6 +125,16 @@ impl Request {
             }),
             Err(error) => Err(error),
         })
+    }
+}
+
+impl Request {
+    /// The beginning of a refused entry, as it was sent; empty for one that is not refused.
+    pub fn refused_text(&self, index: usize) -> &[u8] {
+        match self.refused.binary_search_by_key(&index, |(index, _)| *index) {
+            Ok(at) => &self.messages.bytes()[self.refused[at].1.clone()],
+            Err(_) => &[],
+        }
     }
 }
 

@@ -267,3 +267,17 @@ fn a_recorded_form_of_requests_is_read() {
         r#"rounds=Int(6) benchmark_name=String("100% \"quoted\" \\ back")"#
     );
 }
+
+#[test]
+fn what_a_refused_entry_was_is_kept() {
+    let bad = r#"{"category": "../a", "message": "m"}"#;
+    let body = format!(r#"{{"logs": [{{"category": "a", "message": "x"}}, {bad}, 7]}}"#);
+    let request = read(&BodyForm::Json, body).unwrap();
+    let kept: Vec<_> = (0..3).map(|index| request.refused_text(index)).collect();
+    assert_eq!(kept, [&b""[..], bad.as_bytes(), b"7"]);
+    assert_eq!(answers(&request)[0], "a: x", "its neighbour is as it was");
+
+    let category = CategoryName::new("c").unwrap();
+    let request = read(&BodyForm::Ndjson { category }, format!("x\n{}\n", "y".repeat(101)));
+    assert_eq!(request.unwrap().refused_text(1), "y".repeat(101).as_bytes());
+}
