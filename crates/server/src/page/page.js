@@ -46,6 +46,13 @@ function size(bytes) {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
+// To the second; the whole time is in the tooltip.
+function time(text) {
+  const td = cell(text ? text.slice(0, 19).replace("T", " ") : "–", "time");
+  td.title = text ?? "";
+  return td;
+}
+
 const chosen = () => decodeURIComponent(location.hash.slice(1));
 
 function categoryRow(category) {
@@ -59,7 +66,7 @@ function categoryRow(category) {
       cell(button),
       cell(category.records.toLocaleString("en"), "n"),
       cell(size(category.bytes), "n"),
-      cell(category.last_time ?? "–"),
+      time(category.last_time),
       cell(acknowledged),
     ],
     category.category === chosen(),
@@ -80,7 +87,7 @@ function messageRow(line) {
   const text = line.message ?? JSON.stringify(line.row ?? line.row_error);
   const message = cell(text, "message");
   message.title = text;
-  return row([cell(line.offset.toLocaleString("en"), "n"), cell(line.time), message]);
+  return row([cell(line.offset.toLocaleString("en"), "n"), time(line.time), message]);
 }
 
 async function showMessages() {
