@@ -4,8 +4,6 @@
 //! every start, each page of them copied: a millisecond that `scribe_cat`, which is started once
 //! per message, would pay every time.
 
-#![expect(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
-
 fn main() {
     println!("cargo:rustc-link-arg-bins=-no-pie");
     println!("cargo:rerun-if-changed=build.rs");
