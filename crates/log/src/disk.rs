@@ -148,8 +148,7 @@ const ZERO_CHUNK: usize = 1 << 20;
 
 impl RealFile {
     /// Zeros that go through the page cache take its memory from what is read, and on a virtual
-    /// machine the first touch of each page costs more than the write (measured: 43 % of the
-    /// server's time under load).
+    /// machine the first touch of each page can cost more than the write.
     fn write_zeros_directly(&self, from: u64, to: u64) -> io::Result<()> {
         let flags = fcntl_getfl(&self.0)?;
         fcntl_setfl(&self.0, flags | OFlags::DIRECT)?;
