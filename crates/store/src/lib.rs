@@ -13,6 +13,7 @@ mod ingest;
 mod lock;
 mod record;
 mod retention;
+pub mod segment;
 mod tokens;
 
 pub use catalog::{

@@ -1,0 +1,329 @@
+//! Columns of a segment, as typed slices of its bytes.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow::buffer::{BooleanBuffer, Buffer, ScalarBuffer};
+use arrow::datatypes::ArrowNativeType;
+use perflab_model::Kind;
+
+use super::image::crc_of;
+use super::meta::{ColumnMeta, MetaKind};
+use super::{SegmentError, damaged};
+
+/// A column as it lies in the file.
+#[derive(Debug)]
+pub(super) struct RawColumn {
+    pub(super) meta: ColumnMeta,
+    pub(super) file: Buffer,
+    /// Validity, values, and those of the dictionary: validity, offsets, text.
+    pub(super) ranges: Vec<Range<usize>>,
+    /// Whether its checksum was found right.
+    pub(super) is_sound: AtomicBool,
+}
+
+impl RawColumn {
+    /// Checks the column's bytes, the first time.
+    pub(super) fn check(&self) -> Result<(), SegmentError> {
+        if self.is_sound.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if crc_of(&self.file, &self.ranges) != self.meta.crc {
+            return damaged(format!("the checksum of column `{}` is wrong", self.meta.name));
+        }
+        self.is_sound.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The second buffer, as `rows` values.
+    pub(super) fn values<T: ArrowNativeType>(
+        &self,
+        rows: usize,
+    ) -> Result<ScalarBuffer<T>, SegmentError> {
+        self.typed(1, rows)
+    }
+
+    /// How many bytes wide each of `rows` values is.
+    fn width(&self, rows: usize) -> Option<usize> {
+        let bytes = self.ranges.get(1)?.len();
+        if rows == 0 { Some(8) } else { (bytes % rows == 0).then_some(bytes / rows) }
+    }
+
+    pub(super) fn typed<T: ArrowNativeType>(
+        &self,
+        buffer: usize,
+        len: usize,
+    ) -> Result<ScalarBuffer<T>, SegmentError> {
+        let bytes = len * size_of::<T>();
+        match self.ranges.get(buffer) {
+            // An empty buffer need not be aligned.
+            Some(_) if len == 0 => Ok(ScalarBuffer::default()),
+            Some(range) if range.len() >= bytes && range.start.is_multiple_of(align_of::<T>()) => {
+                Ok(ScalarBuffer::new(self.file.slice_with_length(range.start, bytes), 0, len))
+            }
+            _ => damaged(format!("column `{}` is too short", self.meta.name)),
+        }
+    }
+
+    fn validity(&self, rows: usize) -> Result<Option<BooleanBuffer>, SegmentError> {
+        if self.meta.nulls == 0 {
+            return Ok(None);
+        }
+        match self.ranges.first() {
+            Some(range) if range.len() >= rows.div_ceil(8) => {
+                let bits = self.file.slice_with_length(range.start, range.len());
+                Ok(Some(BooleanBuffer::new(bits, 0, rows)))
+            }
+            _ => damaged(format!("column `{}` does not say what is null", self.meta.name)),
+        }
+    }
+
+    pub(super) fn strings(&self) -> Result<Strings, SegmentError> {
+        let (Some(offsets), Some(text)) = (self.ranges.get(3), self.ranges.get(4)) else {
+            return damaged(format!("column `{}` has no dictionary", self.meta.name));
+        };
+        let offsets = self.typed::<i32>(3, offsets.len() / size_of::<i32>())?;
+        let text = self.file.slice_with_length(text.start, text.len());
+        Ok(Strings { offsets, text })
+    }
+}
+
+/// The narrowest unsigned integers that hold a column's codes.
+///
+/// A null has the code after the last one, so that kernels need not look at the validity.
+#[derive(Debug, Clone)]
+pub enum Codes {
+    U8(ScalarBuffer<u8>),
+    U16(ScalarBuffer<u16>),
+    U32(ScalarBuffer<u32>),
+}
+
+impl Codes {
+    pub(super) fn read(raw: &RawColumn, rows: usize) -> Result<Self, SegmentError> {
+        match raw.width(rows) {
+            Some(1) => Ok(Self::U8(raw.values(rows)?)),
+            Some(2) => Ok(Self::U16(raw.values(rows)?)),
+            Some(4 | 8) => Ok(Self::U32(raw.values(rows)?)),
+            _ => damaged(format!("the codes of column `{}` have no width", raw.meta.name)),
+        }
+    }
+
+    pub fn get(&self, row: usize) -> u32 {
+        match self {
+            Self::U8(codes) => codes[row].into(),
+            Self::U16(codes) => codes[row].into(),
+            Self::U32(codes) => codes[row],
+        }
+    }
+}
+
+/// The narrowest integers that hold a column's values.
+#[derive(Debug, Clone)]
+pub enum Ints {
+    I8(ScalarBuffer<i8>),
+    I16(ScalarBuffer<i16>),
+    I32(ScalarBuffer<i32>),
+    I64(ScalarBuffer<i64>),
+}
+
+impl Ints {
+    fn read(raw: &RawColumn, rows: usize) -> Result<Self, SegmentError> {
+        match raw.width(rows) {
+            Some(1) => Ok(Self::I8(raw.values(rows)?)),
+            Some(2) => Ok(Self::I16(raw.values(rows)?)),
+            Some(4) => Ok(Self::I32(raw.values(rows)?)),
+            Some(8) => Ok(Self::I64(raw.values(rows)?)),
+            _ => damaged(format!("the values of column `{}` have no width", raw.meta.name)),
+        }
+    }
+
+    pub fn get(&self, row: usize) -> i64 {
+        match self {
+            Self::I8(values) => values[row].into(),
+            Self::I16(values) => values[row].into(),
+            Self::I32(values) => values[row].into(),
+            Self::I64(values) => values[row],
+        }
+    }
+}
+
+/// The weights of the rows.
+#[derive(Debug, Clone)]
+pub enum Weights {
+    /// Every row has this one.
+    All(f64),
+    U8(ScalarBuffer<u8>),
+    U16(ScalarBuffer<u16>),
+    F64(ScalarBuffer<f64>),
+}
+
+impl Weights {
+    pub fn get(&self, row: usize) -> f64 {
+        match self {
+            Self::All(weight) => *weight,
+            Self::U8(weights) => weights[row].into(),
+            Self::U16(weights) => weights[row].into(),
+            Self::F64(weights) => weights[row],
+        }
+    }
+}
+
+pub(super) fn read_weights(raw: &RawColumn, rows: usize) -> Result<Weights, SegmentError> {
+    if raw.meta.kind != MetaKind::Weight {
+        return damaged("it has no weight");
+    }
+    let range = raw.meta.range.as_ref();
+    if let Some((least, most)) = range
+        && least == most
+        && let Ok(weight) = least.parse()
+    {
+        return Ok(Weights::All(weight));
+    }
+    match raw.width(rows) {
+        Some(1) => Ok(Weights::U8(raw.values(rows)?)),
+        Some(2) => Ok(Weights::U16(raw.values(rows)?)),
+        Some(8) => Ok(Weights::F64(raw.values(rows)?)),
+        _ => damaged("the weights have no width"),
+    }
+}
+
+/// Distinct strings, sorted by their bytes; a string's code is its position.
+#[derive(Debug, Clone)]
+pub struct Strings {
+    offsets: ScalarBuffer<i32>,
+    text: Buffer,
+}
+
+impl Strings {
+    pub fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of a string; nothing for a code that is not of this dictionary, as that of null.
+    pub fn bytes(&self, code: u32) -> &[u8] {
+        let code = code as usize;
+        let place = |at: usize| self.offsets.get(at).and_then(|&at| usize::try_from(at).ok());
+        match (place(code), place(code + 1)) {
+            (Some(start), Some(end)) => self.text.get(start..end).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    pub fn get(&self, code: u32) -> &str {
+        // Written as UTF-8 and checked since; it costs nothing beside showing it.
+        str::from_utf8(self.bytes(code)).unwrap_or_default()
+    }
+
+    /// In the order of their codes.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len()).map(|code| self.get(u32::try_from(code).unwrap_or(u32::MAX)))
+    }
+
+    /// The code of a string that is in the dictionary.
+    pub fn code(&self, string: &[u8]) -> Option<u32> {
+        let first = self.first_from(string);
+        (self.bytes(first) == string && (first as usize) < self.len()).then_some(first)
+    }
+
+    /// The code of the first string that is not before this one; their number when all are.
+    pub fn first_from(&self, string: &[u8]) -> u32 {
+        let (mut low, mut high) = (0, u32::try_from(self.len()).unwrap_or(u32::MAX));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.bytes(middle) < string {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// The values of a column.
+#[derive(Debug, Clone)]
+pub enum ColumnData {
+    /// With 0 where they are null.
+    Int {
+        values: Ints,
+        validity: Option<BooleanBuffer>,
+    },
+    /// With NaN where they are null; no other value is NaN.
+    Float {
+        values: ScalarBuffer<f64>,
+    },
+    String {
+        codes: Codes,
+        strings: Strings,
+    },
+    /// Ids of the segment's table of lists; null has the id after the last one.
+    List {
+        ids: Codes,
+    },
+}
+
+/// A named column of one kind.
+#[derive(Debug)]
+pub struct SegmentColumn {
+    raw: RawColumn,
+    kind: Kind,
+    data: ColumnData,
+}
+
+impl SegmentColumn {
+    pub fn name(&self) -> &str {
+        &self.raw.meta.name
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn nulls(&self) -> usize {
+        self.raw.meta.nulls
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.data, ColumnData::List { .. })
+    }
+
+    /// The values, once their checksum has been found right.
+    pub fn data(&self) -> Result<&ColumnData, SegmentError> {
+        self.raw.check()?;
+        Ok(&self.data)
+    }
+
+    /// The smallest and the largest value of a column of numbers that has any.
+    pub fn number_range(&self) -> Option<(f64, f64)> {
+        let (least, most) = self.raw.meta.range.as_ref()?;
+        match self.kind {
+            Kind::Int | Kind::Float => Some((least.parse().ok()?, most.parse().ok()?)),
+            Kind::String | Kind::Set | Kind::Vector => None,
+        }
+    }
+}
+
+pub(super) fn read_column(raw: RawColumn, rows: usize) -> Result<SegmentColumn, SegmentError> {
+    let (kind, data) = match raw.meta.kind {
+        MetaKind::Int => {
+            let data =
+                ColumnData::Int { values: Ints::read(&raw, rows)?, validity: raw.validity(rows)? };
+            (Kind::Int, data)
+        }
+        MetaKind::Float => (Kind::Float, ColumnData::Float { values: raw.values(rows)? }),
+        MetaKind::String => {
+            let codes = Codes::read(&raw, rows)?;
+            (Kind::String, ColumnData::String { codes, strings: raw.strings()? })
+        }
+        MetaKind::Set => (Kind::Set, ColumnData::List { ids: Codes::read(&raw, rows)? }),
+        MetaKind::Vector => (Kind::Vector, ColumnData::List { ids: Codes::read(&raw, rows)? }),
+        MetaKind::Time | MetaKind::Weight | MetaKind::Items => {
+            return damaged(format!("column `{}` is of a kind of its own", raw.meta.name));
+        }
+    };
+    Ok(SegmentColumn { raw, kind, data })
+}

@@ -1,0 +1,103 @@
+//! Writing the Arrow IPC file of a segment, with its description and checksums in the footer.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::buffer::{Buffer, MutableBuffer};
+use arrow::datatypes::{Field, Schema};
+use arrow::ipc::writer::FileWriter;
+
+use super::SegmentError;
+use super::image::{Messages, crc_of};
+use super::meta::{ColumnMeta, FileMeta, META_CRC_KEY, META_KEY, MetaKind, VERSION};
+
+/// A column that is ready to be written.
+pub(super) struct Encoded {
+    array: ArrayRef,
+    /// Of the column, and of what is in it.
+    metas: Vec<ColumnMeta>,
+}
+
+impl Encoded {
+    pub(super) fn new(
+        name: &str,
+        kind: MetaKind,
+        array: ArrayRef,
+        range: Option<(String, String)>,
+    ) -> Self {
+        let nulls = array.null_count();
+        let meta = ColumnMeta { name: name.to_owned(), kind, nulls, crc: 0, range };
+        Self { array, metas: vec![meta] }
+    }
+
+    /// Describes the one column inside this one.
+    pub(super) fn with_child(mut self, name: &str, kind: MetaKind) -> Self {
+        let name = name.to_owned();
+        self.metas.push(ColumnMeta { name, kind, nulls: 0, crc: 0, range: None });
+        self
+    }
+
+    /// Two columns of one name and different kinds are told apart by their kinds.
+    fn field(&self, taken: &mut HashSet<String>) -> Field {
+        let meta = &self.metas[0];
+        let mut name = meta.name.clone();
+        while !taken.insert(name.clone()) {
+            name.push_str(match meta.kind {
+                MetaKind::Float => ":float",
+                MetaKind::String => ":string",
+                MetaKind::Set => ":set",
+                MetaKind::Vector => ":vector",
+                MetaKind::Int | MetaKind::Time | MetaKind::Weight | MetaKind::Items => ":int",
+            });
+        }
+        Field::new(name, self.array.data_type().clone(), meta.nulls > 0)
+    }
+}
+
+/// The bytes of a file with these columns.
+pub(super) fn encode_file(rows: usize, columns: Vec<Encoded>) -> Result<Buffer, SegmentError> {
+    let mut taken = HashSet::new();
+    let fields: Vec<Field> = columns.iter().map(|column| column.field(&mut taken)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let arrays = columns.iter().map(|column| Arc::clone(&column.array)).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?;
+    let mut writer = FileWriter::try_new(Aligned(MutableBuffer::new(0)), &schema)?;
+    writer.write(&batch)?;
+    let metas = columns.into_iter().flat_map(|column| column.metas).collect();
+    let description = describe(&writer.get_ref().0, rows, metas)?;
+    writer.write_metadata(META_CRC_KEY, crc32c::crc32c(description.as_bytes()).to_string());
+    writer.write_metadata(META_KEY, description);
+    writer.finish()?;
+    Ok(writer.into_inner()?.0.into())
+}
+
+/// What was written so far has no footer yet: this goes there.
+fn describe(
+    bytes: &[u8],
+    rows: usize,
+    mut columns: Vec<ColumnMeta>,
+) -> Result<String, SegmentError> {
+    let messages = Messages::read(bytes)?;
+    for (column, ranges) in columns.iter_mut().zip(messages.buffers()?) {
+        column.crc = crc_of(bytes, &ranges);
+    }
+    let meta = FileMeta { version: VERSION, rows, head_crc: messages.head_crc, columns };
+    Ok(serde_json::to_string(&meta).expect("names and numbers are always JSON"))
+}
+
+/// Bytes that begin at an address at which any value may begin.
+struct Aligned(MutableBuffer);
+
+impl Write for Aligned {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! Segments: rows of one dataset, sorted by time, as Arrow IPC files that are read where they lie.
+//!
+//! The same bytes serve in memory and on disk, so that rows which arrived a second ago and rows of
+//! last year are read by the same code. Strings are codes of the narrowest width into a sorted
+//! dictionary; lists (sets and vectors) are ids into a table of distinct lists, kept in a file
+//! beside the rows. Limits: [`ROWS_MAX`] rows. Integrity: a checksum per column, checked when it
+//! is first touched, and one over everything that says where columns are, checked when the
+//! segment is opened. Format: `docs/formats/segment.md`.
+
+mod build;
+mod column;
+mod file;
+mod image;
+mod lists;
+mod meta;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use build::{Built, build};
+pub use column::{Codes, ColumnData, Ints, SegmentColumn, Strings, Weights};
+pub use lists::ListTable;
+pub use source::Source;
+
+use std::collections::HashMap;
+
+use arrow::buffer::{Buffer, ScalarBuffer};
+use perflab_model::Kind;
+
+use column::{RawColumn, read_column, read_weights};
+use image::Image;
+
+/// The most rows of one segment. Codes and positions of rows are 32 bits wide.
+pub const ROWS_MAX: usize = 1 << 24;
+
+/// Why a segment can't be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    #[error("the segment is damaged: {0}")]
+    Damaged(String),
+    #[error("{rows} rows are more than the {ROWS_MAX} of a segment")]
+    TooManyRows { rows: usize },
+    #[error("one column has more than 2 GiB of distinct text or items, too much for a segment")]
+    TooMuchText,
+    #[error("failed to encode the segment")]
+    Arrow(#[from] arrow::error::ArrowError),
+}
+
+fn damaged<T>(what: impl Into<String>) -> Result<T, SegmentError> {
+    Err(SegmentError::Damaged(what.into()))
+}
+
+/// An open segment.
+#[derive(Debug)]
+pub struct Segment {
+    times: ScalarBuffer<i64>,
+    times_raw: RawColumn,
+    weights: Weights,
+    weights_raw: RawColumn,
+    columns: Vec<SegmentColumn>,
+    /// Positions in `columns`, by name.
+    by_name: HashMap<String, Vec<usize>>,
+    lists: Option<ListTable>,
+    bytes: usize,
+}
+
+impl Segment {
+    /// Opens a segment: its rows, and its lists where it has columns of them. Nothing but the
+    /// description of the columns is read.
+    pub fn open(rows: &Buffer, lists: Option<&Buffer>) -> Result<Self, SegmentError> {
+        let image = Image::open(rows)?;
+        let mut raw = image.columns()?.into_iter();
+        let (Some(time), Some(weight)) = (raw.next(), raw.next()) else {
+            return damaged("it has no time and weight");
+        };
+        let columns = raw.map(|raw| read_column(raw, image.rows)).collect::<Result<Vec<_>, _>>()?;
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        for (position, column) in columns.iter().enumerate() {
+            by_name.entry(column.name().to_owned()).or_default().push(position);
+        }
+        let has_lists = columns.iter().any(|column| column.is_list());
+        let lists = match lists {
+            Some(lists) => Some(ListTable::open(lists)?),
+            None if has_lists => return damaged("its lists are missing"),
+            None => None,
+        };
+        Ok(Self {
+            times: time.values(image.rows)?,
+            times_raw: time,
+            weights: read_weights(&weight, image.rows)?,
+            weights_raw: weight,
+            columns,
+            by_name,
+            bytes: rows.len() + lists.as_ref().map_or(0, ListTable::bytes),
+            lists,
+        })
+    }
+
+    pub fn rows(&self) -> usize {
+        self.times.len()
+    }
+
+    /// The size of its files.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Each row's time, ascending, in nanoseconds since the Unix epoch.
+    pub fn times(&self) -> Result<&[i64], SegmentError> {
+        self.times_raw.check()?;
+        Ok(&self.times)
+    }
+
+    pub fn weights(&self) -> Result<&Weights, SegmentError> {
+        self.weights_raw.check()?;
+        Ok(&self.weights)
+    }
+
+    /// Sorted by name and kind.
+    pub fn columns(&self) -> &[SegmentColumn] {
+        &self.columns
+    }
+
+    /// The columns of a name: more than one when it was sent with different kinds.
+    pub fn columns_named(&self, name: &str) -> impl Iterator<Item = &SegmentColumn> {
+        let positions = self.by_name.get(name).into_iter().flatten();
+        positions.map(|&position| &self.columns[position])
+    }
+
+    pub fn column(&self, name: &str, kind: Kind) -> Option<&SegmentColumn> {
+        self.columns_named(name).find(|column| column.kind() == kind)
+    }
+
+    /// What the ids of its columns of lists stand for.
+    pub fn lists(&self) -> Option<&ListTable> {
+        self.lists.as_ref()
+    }
+}
