@@ -38,7 +38,12 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn code(&self, index: usize) -> &str {
-        self.response_codes.get(&index).map_or(EntryCode::Error.as_str(), String::as_str)
+        self.given_code(index).unwrap_or(EntryCode::Error.as_str())
+    }
+
+    /// `None`: the answer says nothing about this entry.
+    pub(crate) fn given_code(&self, index: usize) -> Option<&str> {
+        self.response_codes.get(&index).map(String::as_str)
     }
 
     pub(crate) fn reason(&self, index: usize) -> &str {
