@@ -71,7 +71,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Request>, Failure> {
         }
         let host = String::from_utf8_lossy(&arguments[1]).into_owned();
         let parsed = ServerUrl::from_host_and_port(&host);
-        server = Some(parsed.exit(Exit::Usage).context(format!("`{host}` is no HOST[:PORT]"))?);
+        // Without the address: people put tokens into it.
+        server = Some(parsed.exit(Exit::Usage).context("what -h was given is no HOST[:PORT]")?);
         arguments.drain(..2);
     }
     let mut arguments = arguments.into_iter();
@@ -188,5 +189,8 @@ mod tests {
             assert_eq!(parsed(arguments).unwrap_err().exit(), Exit::Usage, "{arguments:?}");
         }
         assert!(parsed(&["--help"]).unwrap().is_none());
+        for host in ["me:plt_x@h", "h:plt_x"] {
+            assert!(!parsed(&["-h", host, "c"]).unwrap_err().to_string().contains("plt_x"));
+        }
     }
 }
