@@ -202,6 +202,13 @@ pub(crate) fn refusals(outcome: &Outcome) {
     }
 }
 
+/// Says where sending the lines of an input stopped.
+pub(crate) fn stop(outcome: &Outcome) {
+    if let Some(line) = outcome.first_unsent_line {
+        note(&format!("stopped at line {line}: nothing from there on is certain to be sent"));
+    }
+}
+
 /// `1 message`, `2 messages`.
 pub(crate) fn count(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

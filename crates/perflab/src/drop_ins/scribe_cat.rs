@@ -24,7 +24,8 @@ usage: scribe_cat CATEGORY MESSAGE          send one message
        scribe_cat CATEGORY                  send each line of the input
        scribe_cat -h HOST[:PORT] CATEGORY   send the input as one message to that server
 
-The exit status is 0 once the messages are durable, 84 to try later, 1 when one was refused.";
+The exit status is 0 once the messages are durable (where the category is `fast`: acknowledged), 84
+to try later, 1 when one was refused.";
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -143,14 +144,18 @@ fn read_whole_input() -> io::Result<Option<Vec<u8>>> {
 
 fn tell(outcome: &Outcome) -> Exit {
     output::refusals(outcome);
-    if outcome.refused > 0 {
-        return Exit::No;
+    if outcome.maybe_twice > 0 {
+        output::note("warning: no answer came, so it is spooled; the server may have it already");
     }
     if outcome.try_later > 0 {
         output::note(&format!("try later: {}", outcome.try_later_reason));
-        return Exit::TryLater;
+        output::stop(outcome);
     }
-    Exit::Done
+    match (outcome.refused, outcome.try_later) {
+        (0, 0) => Exit::Done,
+        (0, _) => Exit::TryLater,
+        _ => Exit::No,
+    }
 }
 
 #[cfg(test)]
