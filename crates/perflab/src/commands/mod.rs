@@ -28,12 +28,20 @@ fn ask<T>(
     work: impl AsyncFnOnce(&mut Client) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let settings = globals.settings()?;
-    runtime()?.block_on(async {
+    run_on(runtime()?, async {
         let mut client = find(&settings).await?;
         let done = work(&mut client).await;
         client.close().await;
         done
     })
+}
+
+/// Does work to its end and leaves alone what still runs beside it: a name that is being looked
+/// up must not hold up the end of a command, however it ends.
+fn run_on<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
 }
 
 /// With threads, because a server in this process needs them.
@@ -45,4 +53,26 @@ fn runtime() -> Result<Runtime, Failure> {
 fn read_text(path: &std::path::Path) -> Result<String, Failure> {
     let read: io::Result<String> = std::fs::read_to_string(path);
     read.context(format!("failed to read `{}`", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::time::Duration;
+
+    /// Longer than anyone waits for a command that has failed.
+    const LOOKED_UP_FOR: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_command_that_fails_does_not_wait_for_what_runs_beside_it() {
+        let (release, held) = channel::<()>();
+        let done: Result<(), RecvTimeoutError> = run_on(runtime().unwrap(), async move {
+            tokio::task::spawn_blocking(move || held.recv_timeout(LOOKED_UP_FOR));
+            Err(RecvTimeoutError::Timeout)
+        });
+        assert!(done.is_err());
+        // Whoever was waited for has ended by now, and takes nothing any more.
+        release.send(()).expect("it still waits");
+    }
 }

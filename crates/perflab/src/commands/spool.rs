@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::backlog::{self, Amount, Flushed};
 use crate::cli::{Globals, Printed};
 use crate::client::{Client, ServerUrl, find};
-use crate::commands::runtime;
+use crate::commands::{run_on, runtime};
 use crate::failure::{Exit, Explain, Failure};
 use crate::output::{self, Cell, Column, Listing, count, note, number, text};
 use crate::quantity::show_size;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, Failure> {
     match args.action {
         None => show(args.printed, &settings),
         Some(Action::Show(args)) => show(args.printed, &settings),
-        Some(Action::Flush(FlushArgs {})) => runtime()?.block_on(flush(&settings)),
+        Some(Action::Flush(FlushArgs {})) => run_on(runtime()?, flush(&settings)),
     }
 }
 
