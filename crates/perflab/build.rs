@@ -5,8 +5,6 @@
 //! pay for what the rest of the program carries. The stack, the heap and the libraries keep their
 //! random addresses.
 
-#![expect(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
-
 fn main() {
     println!("cargo:rustc-link-arg-bins=-no-pie");
     println!("cargo:rerun-if-changed=build.rs");

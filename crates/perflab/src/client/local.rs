@@ -34,7 +34,7 @@ pub(crate) enum Owner {
     ThisProcess(Arc<Home>),
     /// A server, which answers.
     Server {
-        client: Client,
+        client: Box<Client>,
         held: HomeError,
     },
 }
@@ -54,7 +54,7 @@ pub(crate) async fn own(dir: &Path, settings: &HomeSettings) -> Result<Owner, Fa
         };
         let mut client = Client::of_home(dir.to_owned());
         if client.is_answered().await {
-            return Ok(Owner::Server { client, held });
+            return Ok(Owner::Server { client: Box::new(client), held });
         }
         if tokio::time::Instant::now() >= give_up {
             return Err(held).hint("it does not answer; wait for it to end, or end it");
