@@ -16,10 +16,13 @@ pub(crate) mod with;
 
 use std::io;
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::Globals;
-use crate::client::{Client, find};
+use crate::client::{Call, Client, find};
 use crate::failure::{Explain, Failure};
 
 /// Does something with the server of this home, or of `--server`; without one, with the home.
@@ -34,6 +37,19 @@ fn ask<T>(
         client.close().await;
         done
     })
+}
+
+/// Asks for what is listed in a field of a document; returns the whole document with it.
+fn ask_for_list<T: DeserializeOwned>(
+    globals: &Globals,
+    path: &str,
+    field: &str,
+) -> Result<(Value, Vec<T>), Failure> {
+    let document =
+        ask(globals, async |client: &mut Client| client.document::<Value>(&Call::get(path)).await)?;
+    let listed = Vec::deserialize(&document[field])
+        .context(format!("the server lists {field} in a way that this version does not know"))?;
+    Ok((document, listed))
 }
 
 /// Does work to its end and leaves alone what still runs beside it: a name that is being looked
