@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use perflab_log::{Group, GroupError, Spool, SpoolError};
 use perflab_model::Clock;
 use perflab_wire::{Codec, EntryCode};
 use serde::Deserialize;
 
-use crate::client::{Client, ClientError, ServerUrl, refusal};
+use crate::client::{Client, ClientError, ServerUrl, once, refusal};
 use crate::failure::{Explain, Failure};
 use crate::lines::{LINE_BYTES_MAX, LineStream};
 use crate::messages::{Message, Messages};
@@ -204,18 +205,8 @@ impl<'a> Writer<'a> {
 
     async fn deliver_batch(&mut self, mut batch: Messages) -> Result<(), Failure> {
         for tries_left in (0..self.route.tries).rev() {
-            let later = match self.send(&batch).await? {
-                Sent::Answered(answer) => self.count(&batch, &answer),
-                Sent::TryLater(reason) => {
-                    self.outcome.try_later_reason = reason;
-                    batch
-                }
-                Sent::Refused { code, reason } => {
-                    self.refuse_all(&batch, code, &reason);
-                    return Ok(());
-                }
-                Sent::Unknown { may_be_stored } => return self.spool(&batch, may_be_stored),
-            };
+            let sent = self.send(&batch).await?;
+            let later = self.settle(batch, sent)?;
             if later.is_empty() {
                 return Ok(());
             }
@@ -229,6 +220,35 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Sends one message to the home's server, or spools it, once and without a runtime.
+    pub(crate) fn deliver_at_once(&mut self, message: &[u8]) -> Result<(), Failure> {
+        let batch = Messages::one(message);
+        let sent = match batch.call(self.route.category) {
+            Some(call) => {
+                let home = &self.route.settings.home;
+                read_sent(once::exchange(home, &call), &self.client.target())?
+            }
+            None => refused_text(),
+        };
+        let later = self.settle(batch, sent)?;
+        self.outcome.leave(&later, later.len() as u64);
+        Ok(())
+    }
+
+    /// Deals with how a request ended; returns what to send again.
+    fn settle(&mut self, batch: Messages, sent: Sent) -> Result<Messages, Failure> {
+        match sent {
+            Sent::Answered(answer) => return Ok(self.count(&batch, &answer)),
+            Sent::TryLater(reason) => {
+                self.outcome.try_later_reason = reason;
+                return Ok(batch);
+            }
+            Sent::Refused { code, reason } => self.refuse_all(&batch, code, &reason),
+            Sent::Unknown { may_be_stored } => self.spool(&batch, may_be_stored)?,
+        }
+        Ok(Messages::default())
+    }
+
     async fn send(&mut self, batch: &Messages) -> Result<Sent, Failure> {
         if self.away_until.is_some_and(|until| tokio::time::Instant::now() < until) {
             return Ok(Sent::Unknown { may_be_stored: false });
@@ -238,19 +258,10 @@ impl<'a> Writer<'a> {
             call.headers.extend(batch.key_headers(&key.producer));
         }
         let sent = self.client.send_whole(&call).await;
-        match sent {
-            Ok((status, body)) => Ok(read_answer(status, &body, &self.client.target())),
-            Err(ClientError::NoServer { .. }) => {
-                self.away_until = Some(tokio::time::Instant::now() + NO_SERVER_WAIT);
-                Ok(Sent::Unknown { may_be_stored: false })
-            }
-            Err(ClientError::Lost { .. } | ClientError::Timeout { .. }) => {
-                Ok(Sent::Unknown { may_be_stored: true })
-            }
-            Err(error @ (ClientError::TooLarge { .. } | ClientError::Request { .. })) => {
-                Err(error.into())
-            }
+        if let Err(ClientError::NoServer { .. }) = &sent {
+            self.away_until = Some(tokio::time::Instant::now() + NO_SERVER_WAIT);
         }
+        read_sent(sent, &self.client.target())
     }
 
     /// Counts what was taken and what was refused; returns what to send again.
@@ -359,6 +370,22 @@ fn unfit_for_the_spool(message: Message<'_>) -> Option<(EntryCode, String)> {
         Err(error) => {
             let reason = format!("the message is not UTF-8 at byte {}", error.valid_up_to());
             Some((EntryCode::Error, reason))
+        }
+    }
+}
+
+fn read_sent(
+    sent: Result<(StatusCode, Bytes), ClientError>,
+    target: &str,
+) -> Result<Sent, Failure> {
+    match sent {
+        Ok((status, body)) => Ok(read_answer(status, &body, target)),
+        Err(ClientError::NoServer { .. }) => Ok(Sent::Unknown { may_be_stored: false }),
+        Err(ClientError::Lost { .. } | ClientError::Timeout { .. }) => {
+            Ok(Sent::Unknown { may_be_stored: true })
+        }
+        Err(error @ (ClientError::TooLarge { .. } | ClientError::Request { .. })) => {
+            Err(error.into())
         }
     }
 }

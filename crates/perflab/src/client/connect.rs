@@ -3,9 +3,12 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::os::unix::net;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -70,11 +73,35 @@ async fn within<T>(
 }
 
 async fn connect_socket(home: &Path) -> Result<UnixStream, ConnectError> {
-    let path = home.join(SOCKET_NAME);
-    if path.as_os_str().len() < SOCKET_PATH_BYTES_MAX {
-        return Ok(UnixStream::connect(path).await?);
+    let path = SocketPath::of(home)?;
+    Ok(UnixStream::connect(&path.path).await?)
+}
+
+/// Connects to the server that runs on a home, without a runtime.
+pub(super) fn to_home_blocking(home: &Path) -> io::Result<net::UnixStream> {
+    let path = SocketPath::of(home)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // For a Unix socket this is also how long connecting may take.
+    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_TIMEOUT))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(&path.path)?)?;
+    Ok(net::UnixStream::from(socket))
+}
+
+/// How the kernel is told where a home's socket is.
+struct SocketPath {
+    path: PathBuf,
+    /// A path that is too long goes through its folder, which must stay open.
+    _folder: Option<File>,
+}
+
+impl SocketPath {
+    fn of(home: &Path) -> io::Result<Self> {
+        let path = home.join(SOCKET_NAME);
+        if path.as_os_str().len() < SOCKET_PATH_BYTES_MAX {
+            return Ok(Self { path, _folder: None });
+        }
+        let folder = File::open(home)?;
+        let path = format!("/proc/self/fd/{}/{SOCKET_NAME}", folder.as_raw_fd()).into();
+        Ok(Self { path, _folder: Some(folder) })
     }
-    let folder = File::open(home)?;
-    let short = format!("/proc/self/fd/{}/{SOCKET_NAME}", folder.as_raw_fd());
-    Ok(UnixStream::connect(short).await?)
 }

@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 mod find;
 mod local;
+pub(crate) mod once;
 pub(crate) mod tls;
 mod url;
 

@@ -1,6 +1,7 @@
 //! `scribe_cat`: one message, the lines of the input, or the input as one message.
 //!
-//! Uploaders start it once per message, so it does without clap and a multi-threaded runtime.
+//! Uploaders start it once per message, so it does without clap, and without a
+//! runtime where it can.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -95,7 +96,6 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Request>, Failure> {
 fn deliver(request: Request) -> Result<Outcome, Failure> {
     let settings = Settings::from_environment()?;
     let category = CategoryName::new(&request.category).exit(Exit::No)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let is_stream = request.source == Source::Lines;
     let route = Route {
         settings: &settings,
@@ -104,7 +104,17 @@ fn deliver(request: Request) -> Result<Outcome, Failure> {
         key: None,
         tries: if is_stream { TRIES_MAX } else { 1 },
     };
-    let outcome = runtime.block_on(send(route, request.source));
+    if let (Source::Argument(message), None) = (&request.source, &route.server) {
+        let mut writer = Writer::new(route, &SystemClock);
+        writer.deliver_at_once(message)?;
+        return Ok(writer.finish().0);
+    }
+    deliver_with_runtime(route, request.source)
+}
+
+fn deliver_with_runtime(route: Route<'_>, source: Source) -> Result<Outcome, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(send(route, source));
     // A name that is still being looked up must not hold up the end.
     runtime.shutdown_background();
     outcome

@@ -2,7 +2,9 @@ use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::support::{FakeServer, Lab, Ran, run_with_input, spawn_piped, wait_until, write_line};
+use crate::support::{
+    FakeServer, Lab, Ran, fake_home_server, run_with_input, spawn_piped, wait_until, write_line,
+};
 
 fn cat(lab: &Lab, arguments: &[&str]) -> Ran {
     lab.scribe_cat().args(arguments).output().unwrap().into()
@@ -146,4 +148,24 @@ fn wrong_usage_is_told() {
     cat(&lab, &[]).exits(2).says("usage: scribe_cat");
     cat(&lab, &["c", "m", "n"]).exits(2).says("quote a message");
     assert!(cat(&lab, &["--help"]).ok().stdout.contains("usage: scribe_cat"));
+}
+
+#[test]
+fn one_message_on_the_homes_socket_ends_as_any_other() {
+    let lab = Lab::new();
+    let cases = [
+        ("200 OK", r#"{"count":1,"response_codes":{"0":"OK"}}"#, 0, 0),
+        ("200 OK", r#"{"count":1,"response_codes":{"0":"TRY_LATER"}}"#, 84, 0),
+        ("429 Too Many Requests", r#"{"error":{"message":"too busy"}}"#, 84, 0),
+        ("200 OK", r#"{"count":1,"response_codes":{"0":"DENIED"}}"#, 1, 0),
+        ("403 Forbidden", r#"{"error":{"message":"not yours"}}"#, 1, 0),
+        // Nobody knows whether it was stored: kept here.
+        ("502 Bad Gateway", "<html>", 0, 1),
+    ];
+    for (status, body, code, spooled) in cases {
+        fake_home_server(&lab.home(), status, body);
+        cat(&lab, &["c", "m"]).exits(code);
+        let spool = lab.run(["spool", "--format", "json"]).ok().json();
+        assert_eq!(spool["files"].as_array().unwrap().len(), spooled, "{status} {body}");
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -29,6 +31,19 @@ impl FakeServer {
         });
         Self { port, requests }
     }
+}
+
+/// A server on the home's own socket that gives the same answer to every request.
+pub(crate) fn fake_home_server(home: &Path, status: &'static str, body: &'static str) {
+    let socket = home.join("server.sock");
+    std::fs::create_dir_all(home).unwrap();
+    std::fs::remove_file(&socket).ok();
+    let listener = UnixListener::bind(socket).unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            answer(stream, status, body, &Mutex::default());
+        }
+    });
 }
 
 fn answer(stream: impl Read + Write, status: &str, body: &str, seen: &Mutex<Vec<String>>) {

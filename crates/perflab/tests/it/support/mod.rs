@@ -16,7 +16,9 @@ use tempfile::TempDir;
 
 pub(crate) use rustix::process::Signal;
 
-pub(crate) use fake::{FakeServer, Issued, Relay, Relaying, fake_host, issue, tunnels_to};
+pub(crate) use fake::{
+    FakeServer, Issued, Relay, Relaying, fake_home_server, fake_host, issue, tunnels_to,
+};
 
 /// What takes longer than this will not happen any more.
 const PATIENCE: Duration = Duration::from_secs(30);
