@@ -10,7 +10,7 @@ from chdb import session
 from fields import SECTIONS, columns, report, timed
 
 TYPES = {"int": "Int64", "normal": "LowCardinality(String)", "float": "Float64"}
-# Read as plain strings and coded on the way into the table: of the ways tried, the fastest.
+# Read as plain strings and coded on the way into the table.
 READ_TYPES = TYPES | {"normal": "String"}
 DURABLE = "fsync_after_insert = 1, fsync_part_directory = 1"
 

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # perflab with something in it: builds, measures a few benchmarks for real, starts the server on
 # loopback, sends the results as a CI job would, shows them, and serves until Ctrl-C.
-# DEMO_ONCE=1 ends after showing.
+# DEMO_ONCE=1 ends after showing, and keeps no data, so that it can run beside another demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
-export PERFLAB_HOME=$target/demo-home
-unset PERFLAB_SERVER PERFLAB_TOKEN
 category=perfpipe_demo_benchmarks
 work=$(mktemp -d)
+export PERFLAB_HOME=$target/demo-home
+if [ "${DEMO_ONCE:-0}" = 1 ]; then
+    PERFLAB_HOME=$work/home
+fi
+unset PERFLAB_SERVER PERFLAB_TOKEN
 server=
 
 say() { printf '\ndemo: %s\n' "$*" >&2; }

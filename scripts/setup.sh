@@ -46,6 +46,21 @@ install_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2
 }
 
+# The parts of the Rust toolchain that are missing, one per line.
+missing_components() {
+    cargo fmt --version >/dev/null 2>&1 || echo rustfmt
+    cargo clippy --version >/dev/null 2>&1 || echo clippy
+}
+
+install_components() {
+    local components
+    mapfile -t components < <(missing_components)
+    [ "${#components[@]}" -gt 0 ] || return 0
+    say "adding to the Rust toolchain: ${components[*]}"
+    { command -v rustup >/dev/null && rustup component add "${components[@]}" >&2; } ||
+        fail "missing: ${components[*]} (rustup component add ${components[*]}, or get them as you got Rust)"
+}
+
 # Installs a requirements file into .venv, unless that very file is installed already.
 install_requirements() {
     local file=$1 stamp=.venv/installed-$1
@@ -58,10 +73,12 @@ install_requirements() {
 
 command -v cargo >/dev/null ||
     fail "missing: a Rust toolchain, $(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) or newer"
+install_components
 install_packages
-if ! [ -x .venv/bin/python ]; then
+# One whose making was cut short has a python but no pip: it is made anew.
+if ! [ -x .venv/bin/python ] || ! [ -x .venv/bin/pip ]; then
     say "making the virtualenv .venv"
-    python3 -m venv .venv
+    python3 -m venv --clear .venv
 fi
 install_requirements requirements.txt
 if [ "${1:-}" = --bench ]; then

@@ -8,7 +8,10 @@ use crate::clock;
 use crate::joined::Joined;
 use crate::messages::FIELDS;
 use anyhow::{Result, bail};
-use arrow::array::{Array, Float64Builder, Int64Builder, StringDictionaryBuilder};
+use arrow::array::{
+    Array, ArrowPrimitiveType, Float64Builder, Int64Builder, PrimitiveBuilder,
+    StringDictionaryBuilder,
+};
 use arrow::datatypes::Int32Type;
 use arrow::error::ArrowError;
 use serde::de::{
@@ -64,27 +67,10 @@ trait Builder: Default {
     fn finish(&mut self) -> impl Array;
 }
 
-impl Builder for Int64Builder {
-    type Value<'v> = i64;
+impl<T: ArrowPrimitiveType> Builder for PrimitiveBuilder<T> {
+    type Value<'v> = T::Native;
 
-    fn append(&mut self, value: i64) -> Result<(), ArrowError> {
-        self.append_value(value);
-        Ok(())
-    }
-
-    fn append_null(&mut self) {
-        Self::append_null(self);
-    }
-
-    fn finish(&mut self) -> impl Array {
-        Self::finish(self)
-    }
-}
-
-impl Builder for Float64Builder {
-    type Value<'v> = f64;
-
-    fn append(&mut self, value: f64) -> Result<(), ArrowError> {
+    fn append(&mut self, value: T::Native) -> Result<(), ArrowError> {
         self.append_value(value);
         Ok(())
     }

@@ -54,13 +54,19 @@ pub(crate) struct Requests<'e> {
     door: Door,
     entries: &'e Joined,
     rows: usize,
+    producer: Option<&'e str>,
 }
 
 impl<'e> Requests<'e> {
     /// `entries` are messages for [`Door::Ndjson`], [`form_entries`] for [`Door::Form`].
     pub(crate) fn new(door: Door, entries: &'e Joined, rows: usize) -> Self {
         assert!(0 < rows && rows <= entries.len(), "a request has rows");
-        Self { door, entries, rows }
+        Self { door, entries, rows, producer: None }
+    }
+
+    /// The same with a key for each row: the producer, and the row's place among all that are sent.
+    pub(crate) fn with_producer(self, producer: &'e str) -> Self {
+        Self { producer: Some(producer), ..self }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -90,10 +96,17 @@ impl<'e> Requests<'e> {
             Door::Form => ("/scribe_logs", "application/x-www-form-urlencoded"),
             Door::Ndjson => (NDJSON_PATH, "application/x-ndjson"),
         };
+        let keys = match self.producer {
+            None => String::new(),
+            Some(producer) => format!(
+                "X-Perflab-Producer: {producer}\r\nX-Perflab-Sequence: {}\r\n",
+                index * self.rows
+            ),
+        };
         out.clear();
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\n\
-             Content-Length: {length}\r\n\r\n"
+             {keys}Content-Length: {length}\r\n\r\n"
         );
         out.extend_from_slice(head.as_bytes());
         for part in parts {
@@ -136,5 +149,19 @@ mod tests {
         assert!(NDJSON_PATH.ends_with(CATEGORY));
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
         assert_eq!(body.lines().count(), 2);
+        assert!(!head.contains("X-Perflab"));
+    }
+
+    #[test]
+    fn every_row_has_a_key_of_its_own() {
+        let messages = messages::generate(5);
+        let requests = Requests::new(Door::Ndjson, &messages, 2).with_producer("filler");
+        let mut request = Vec::new();
+        for (index, sequence) in [(0, 0), (1, 2), (2, 4)] {
+            requests.write(index, &mut request);
+            let request = String::from_utf8_lossy(&request);
+            let keys = format!("X-Perflab-Producer: filler\r\nX-Perflab-Sequence: {sequence}\r\n");
+            assert!(request.contains(&keys), "{request}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `start`: how long after its start a server takes writes again, on a large log and after it was
-//! killed, beside reading all of that log once.
+//! killed, beside reading all of that log once. Every row has a key, so that the window of keys has
+//! to be brought back too.
 
 use crate::clock::Stopwatch;
 use crate::http1::Reader;
@@ -21,6 +22,9 @@ const START_MAX: Duration = Duration::from_secs(1);
 
 /// Rows per request while the log is filled.
 const ROWS: usize = 1000;
+
+/// Who numbers the rows that fill the log.
+const PRODUCER: &str = "filler";
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Settings {
@@ -65,7 +69,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Vec<Bar>> {
     let command = machine::command();
     let count = settings.starts;
     report::print(&format_args!(
-        "Command: `{command}`.\nMachine: {machine}. {count} starts, each after `kill -9`; {rows} rows in {} MiB of log.\n",
+        "Command: `{command}`.\nMachine: {machine}. {count} starts, each after `kill -9`; {rows} rows, each with a key, in {} MiB of log.\n",
         bytes >> 20
     ))?;
     report::print(&table(&starts, reading))?;
@@ -78,7 +82,7 @@ fn fill(workplace: &Workplace, home: &Path, messages: &Joined, bytes: u64) -> Re
     say(&format!("filling a log of {} MiB", bytes >> 20));
     let server = ServerProcess::start_perflab(&workplace.perflab, home)?;
     let mut stream = TcpStream::connect(server.address())?;
-    let requests = Requests::new(Door::Ndjson, messages, ROWS);
+    let requests = Requests::new(Door::Ndjson, messages, ROWS).with_producer(PRODUCER);
     let (mut written, mut index) = (0, 0);
     while written < bytes {
         written += post(&mut stream, &requests, index)?;

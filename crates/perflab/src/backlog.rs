@@ -11,7 +11,7 @@ use http::StatusCode;
 use perflab_log::{Drain, GroupView, Spool};
 use perflab_wire::{Codec, EntryCode};
 
-use crate::client::{Client, refusal};
+use crate::client::{Client, TOKEN_HINT, refusal};
 use crate::delivery::Answer;
 use crate::failure::{Exit, Explain, Failure};
 use crate::messages::{BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Entry, entries_call, join_sequences};
@@ -19,6 +19,7 @@ use crate::messages::{BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Entry, entries_call, 
 /// Messages without a time of their own take the time at which they were spooled; so far may
 /// those of one request lie apart.
 const ARRIVAL_SPREAD_NS_MAX: i64 = 1_000_000_000;
+const STAYS_HINT: &str = "what waits stays in the spool: run `perflab spool flush` again later";
 /// Names the file beside a spool file that says how far it has been sent.
 const SENT: &str = "sent";
 
@@ -45,7 +46,7 @@ pub(crate) async fn flush(
 ) -> Result<Flushed, Failure> {
     let mut flushed = Flushed::default();
     for mut drain in spool.drain()? {
-        let mut position = Position::read(&drain)?;
+        let mut position = Position::read(&drain);
         let mut reader = BatchReader { drain: &mut drain, next: None };
         while let Some(batch) = reader.read(position.sent)? {
             batch.send(client, &mut flushed).await?;
@@ -69,11 +70,11 @@ struct Position {
 
 impl Position {
     /// No note, or an unreadable one, means from the start: the server has the keys.
-    fn read(drain: &Drain) -> Result<Self, Failure> {
+    fn read(drain: &Drain) -> Self {
         let path = drain.path().with_extension(SENT);
         let noted = fs::read_to_string(&path).ok();
         let sent = noted.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        Ok(Self { path, sent })
+        Self { path, sent }
     }
 
     fn advance(&mut self, sent: u64) -> Result<(), Failure> {
@@ -198,24 +199,58 @@ impl Batch {
         let Ok(answer) = serde_json::from_slice::<Answer>(&body) else {
             return Err(refusal(status, &body, &client.target()));
         };
-        self.count(status, &answer, flushed)
+        let taken = count(self.records.len(), status, &answer)?;
+        flushed.sent += taken.sent;
+        flushed.refused += taken.refused;
+        Ok(())
+    }
+}
+
+/// What became of the `records` of one request.
+///
+/// They are acknowledged messages, so they leave the spool only when the answer says of each that
+/// the server has it or keeps it in `perflab/rejected`. A token that may not write them is a
+/// mistake of whoever flushes, and no reason to give them up.
+fn count(records: usize, status: StatusCode, answer: &Answer) -> Result<Flushed, Failure> {
+    let codes: Option<Vec<&str>> = (0..records).map(|index| answer.given_code(index)).collect();
+    let Some(codes) = codes else {
+        let message = format!("the answer lacks codes of messages (HTTP status {status})");
+        return Err(Failure::new(Exit::Failed, message).with_hint(STAYS_HINT));
+    };
+    if codes.contains(&EntryCode::TryLater.as_str()) {
+        let message = format!("the server takes no more messages now (HTTP status {status})");
+        return Err(Failure::new(Exit::Failed, message).with_hint(STAYS_HINT));
+    }
+    if codes.contains(&EntryCode::Denied.as_str()) {
+        return Err(Failure::new(Exit::No, "the token may not write what waits")
+            .with_hint(format!("{STAYS_HINT}; {TOKEN_HINT}")));
+    }
+    let sent = codes.iter().filter(|code| **code == EntryCode::Ok.as_str()).count();
+    Ok(Flushed { sent: sent as u64, refused: (records - sent) as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(records: usize, codes: &str) -> Result<Flushed, Failure> {
+        let answer = serde_json::from_str(&format!(r#"{{"response_codes":{{{codes}}}}}"#)).unwrap();
+        count(records, StatusCode::OK, &answer)
     }
 
-    fn count(
-        &self,
-        status: StatusCode,
-        answer: &Answer,
-        flushed: &mut Flushed,
-    ) -> Result<(), Failure> {
-        let codes = (0..self.records.len()).map(|index| answer.code(index));
-        if codes.clone().any(|code| code == EntryCode::TryLater.as_str()) {
-            let message = format!("the server takes no more messages now (HTTP status {status})");
-            return Err(Failure::new(Exit::Failed, message)
-                .with_hint("what waits stays in the spool: run `perflab spool flush` later"));
+    #[test]
+    fn what_the_server_has_or_keeps_as_rejected_is_done() {
+        let taken = counted(3, r#""0":"OK","1":"ERROR","2":"TOO_LARGE""#).unwrap();
+        assert_eq!(taken, Flushed { sent: 1, refused: 2 });
+    }
+
+    #[test]
+    fn anything_less_certain_leaves_all_of_it_in_the_spool() {
+        let denied = counted(2, r#""0":"OK","1":"DENIED""#).unwrap_err();
+        assert_eq!(denied.exit(), Exit::No);
+        assert!(denied.to_string().contains("PERFLAB_TOKEN"), "{denied}");
+        for codes in [r#""0":"OK""#, r#""1":"OK""#, "", r#""0":"OK","1":"TRY_LATER""#] {
+            assert_eq!(counted(2, codes).unwrap_err().exit(), Exit::Failed, "{codes}");
         }
-        let sent = codes.filter(|code| *code == EntryCode::Ok.as_str()).count() as u64;
-        flushed.sent += sent;
-        flushed.refused += self.records.len() as u64 - sent;
-        Ok(())
     }
 }

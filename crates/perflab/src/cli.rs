@@ -67,10 +67,16 @@ pub(crate) enum Command {
     Log(commands::log::Args),
     Tail(commands::tail::Args),
     Categories(commands::categories::Args),
-    Category(commands::category::Args),
+    /// Set how a category is kept
+    #[command(subcommand)]
+    Category(commands::category::Action),
     Check(commands::check::Args),
-    Token(commands::token::Args),
-    Thrift(commands::thrift::Args),
+    /// Make, list and remove the tokens by which others may use the server
+    #[command(subcommand)]
+    Token(commands::token::Action),
+    /// Register Thrift IDLs, which name the fields of structured messages
+    #[command(subcommand)]
+    Thrift(commands::thrift::Action),
     Spool(commands::spool::Args),
     With(commands::with::Args),
     Shims(commands::shims::Args),
@@ -86,10 +92,10 @@ impl Cli {
             Command::Log(args) => commands::log::run(args, globals),
             Command::Tail(args) => commands::tail::run(&args, globals),
             Command::Categories(args) => commands::categories::run(&args, globals),
-            Command::Category(args) => commands::category::run(args, globals),
+            Command::Category(action) => commands::category::run(&action, globals),
             Command::Check(args) => commands::check::run(&args, globals),
-            Command::Token(args) => commands::token::run(args, globals),
-            Command::Thrift(args) => commands::thrift::run(args, globals),
+            Command::Token(action) => commands::token::run(&action, globals),
+            Command::Thrift(action) => commands::thrift::run(&action, globals),
             Command::Spool(args) => commands::spool::run(args, globals),
             Command::With(args) => commands::with::run(&args, globals),
             Command::Shims(args) => commands::shims::run(&args),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use perflab_log::{Group, GroupError, Spool, SpoolError};
 use perflab_model::Clock;
-use perflab_wire::{Codec, EntryCode, Limits};
+use perflab_wire::{Codec, EntryCode};
 use serde::Deserialize;
 
 use crate::client::{Client, ClientError, ServerUrl, once, refusal};
@@ -39,7 +39,12 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn code(&self, index: usize) -> &str {
-        self.response_codes.get(&index).map_or(EntryCode::Error.as_str(), String::as_str)
+        self.given_code(index).unwrap_or(EntryCode::Error.as_str())
+    }
+
+    /// `None`: the answer says nothing about this entry.
+    pub(crate) fn given_code(&self, index: usize) -> Option<&str> {
+        self.response_codes.get(&index).map(String::as_str)
     }
 
     pub(crate) fn reason(&self, index: usize) -> &str {
@@ -84,6 +89,8 @@ pub(crate) struct Outcome {
     /// Nobody took them now; the reason of the last.
     pub(crate) try_later: u64,
     pub(crate) try_later_reason: String,
+    /// The line of an input at which sending stopped: of what follows, some may be there.
+    pub(crate) first_unsent_line: Option<u64>,
 }
 
 impl Outcome {
@@ -92,6 +99,13 @@ impl Outcome {
         if self.reasons.len() < REASONS_MAX {
             self.reasons.push(refused);
         }
+    }
+
+    fn leave(&mut self, messages: &Messages, count: u64) {
+        self.try_later += count;
+        let lines = messages.iter().map(|message| message.line);
+        let first = lines.filter(|line| *line > 0).min();
+        self.first_unsent_line = self.first_unsent_line.or(first);
     }
 }
 
@@ -166,6 +180,9 @@ impl<'a> Writer<'a> {
         }
         for batch in messages.into_batches() {
             self.deliver_batch(batch).await?;
+            if self.outcome.try_later > 0 {
+                break;
+            }
         }
         Ok(())
     }
@@ -194,7 +211,7 @@ impl<'a> Writer<'a> {
                 return Ok(());
             }
             if tries_left == 0 {
-                self.outcome.try_later += later.len() as u64;
+                self.outcome.leave(&later, later.len() as u64);
                 return Ok(());
             }
             batch = later;
@@ -207,14 +224,14 @@ impl<'a> Writer<'a> {
     pub(crate) fn deliver_at_once(&mut self, message: &[u8]) -> Result<(), Failure> {
         let batch = Messages::one(message);
         let sent = match batch.call(self.route.category) {
-            Ok(call) => {
+            Some(call) => {
                 let home = &self.route.settings.home;
                 read_sent(once::exchange(home, &call), &self.client.target())?
             }
-            Err(_index) => refused_text(),
+            None => refused_text(),
         };
         let later = self.settle(batch, sent)?;
-        self.outcome.try_later += later.len() as u64;
+        self.outcome.leave(&later, later.len() as u64);
         Ok(())
     }
 
@@ -236,10 +253,7 @@ impl<'a> Writer<'a> {
         if self.away_until.is_some_and(|until| tokio::time::Instant::now() < until) {
             return Ok(Sent::Unknown { may_be_stored: false });
         }
-        let mut call = match batch.call(self.route.category) {
-            Ok(call) => call,
-            Err(_index) => return Ok(refused_text()),
-        };
+        let Some(mut call) = batch.call(self.route.category) else { return Ok(refused_text()) };
         if let Some(key) = &self.route.key {
             call.headers.extend(batch.key_headers(&key.producer));
         }
@@ -308,7 +322,7 @@ impl<'a> Writer<'a> {
                 Ok(())
             }
             Err(error @ SpoolError::Full { .. }) => {
-                self.outcome.try_later += count;
+                self.outcome.leave(batch, count);
                 self.outcome.try_later_reason = error.to_string();
                 Ok(())
             }
@@ -340,12 +354,16 @@ fn refused_text() -> Sent {
     Sent::Refused { code: EntryCode::Error, reason }
 }
 
-/// What the server would refuse for certain is not worth an acknowledgement now.
+/// What no record holds and no server takes is not worth an acknowledgement now. Servers differ in
+/// how large a message may be (`--max-message`), so that only the largest record is a limit here.
 fn unfit_for_the_spool(message: Message<'_>) -> Option<(EntryCode, String)> {
-    let (bytes, bytes_max) = (message.bytes.len(), Limits::MESSAGE_BYTES_MAX);
-    if bytes > bytes_max {
-        let reason = format!("the message has {bytes} bytes, more than {bytes_max}");
+    let bytes = message.bytes.len();
+    if bytes > LINE_BYTES_MAX {
+        let reason = format!("the message has {bytes} bytes; a record holds {LINE_BYTES_MAX}");
         return Some((EntryCode::TooLarge, reason));
+    }
+    if message.bytes.trim_ascii().is_empty() {
+        return Some((EntryCode::Error, "the message is empty".to_owned()));
     }
     match std::str::from_utf8(message.bytes) {
         Ok(_) => None,

@@ -32,6 +32,13 @@ impl Exit {
     }
 }
 
+/// The reader of our output has gone away, as `head` does, which is no error of ours.
+///
+/// A type of its own, because a server that goes away is a broken pipe too.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads the output any more")]
+pub(crate) struct OutputClosed;
+
 /// An error on its way to the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -74,13 +81,9 @@ impl Failure {
         self.error.root_cause().to_string()
     }
 
-    /// Whether the reader of our output has gone away, which is no error of ours.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.error.chain().any(|cause| {
-            cause
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-        })
+    /// Whether it is only that nobody reads our output any more.
+    pub(crate) fn is_output_closed(&self) -> bool {
+        self.error.chain().any(|cause| cause.is::<OutputClosed>())
     }
 }
 
@@ -160,9 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_pipe_is_found_under_its_context() {
+    fn only_our_own_output_may_break_in_silence() {
+        let closed: Result<(), _> = Err(OutputClosed);
+        assert!(closed.context("failed to print").unwrap_err().is_output_closed());
+        // As when the connection to a server breaks.
         let pipe: Result<(), _> = Err(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert!(pipe.context("failed to print").unwrap_err().is_broken_pipe());
-        assert!(!Failure::new(Exit::No, "no").is_broken_pipe());
+        assert!(!pipe.context("failed to send").unwrap_err().is_output_closed());
+        assert!(!Failure::new(Exit::No, "no").is_output_closed());
     }
 }

@@ -98,6 +98,8 @@ pub(crate) struct LineStream {
     receiver: Receiver<io::Result<Lines>>,
     /// What did not fit into the last batch.
     left_over: Option<Lines>,
+    /// Why the input ended early; told after the lines before it.
+    failed: Option<io::Error>,
 }
 
 impl LineStream {
@@ -120,11 +122,14 @@ impl LineStream {
                 }
             }
         })?;
-        Ok(Self { receiver, left_over: None })
+        Ok(Self { receiver, left_over: None, failed: None })
     }
 
     /// Waits for lines and takes all that are there, up to a batch; `None` at the end.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Lines>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut batch = match self.left_over.take() {
             Some(lines) => lines,
             None => match self.receiver.recv().await {
@@ -142,7 +147,10 @@ impl LineStream {
                     self.left_over = Some(more);
                     return Ok(Some(batch));
                 }
-                Ok(Err(error)) => return Err(error),
+                Ok(Err(error)) => {
+                    self.failed = Some(error);
+                    return Ok(Some(batch));
+                }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(Some(batch)),
             }
         }
@@ -197,6 +205,18 @@ mod tests {
             }
         }
         assert_eq!(next, count);
+    }
+
+    #[tokio::test]
+    async fn lines_before_a_failed_read_are_not_lost() {
+        let (sender, receiver) = channel(WAITING_READS_MAX);
+        let mut lines = Lines::default();
+        lines.messages.push(b"a", 1);
+        sender.send(Ok(lines)).await.unwrap();
+        sender.send(Err(io::Error::other("the disk is gone"))).await.unwrap();
+        let mut stream = LineStream { receiver, left_over: None, failed: None };
+        assert_eq!(stream.next().await.unwrap().unwrap().messages.len(), 1);
+        assert_eq!(stream.next().await.unwrap_err().to_string(), "the disk is gone");
     }
 
     proptest! {

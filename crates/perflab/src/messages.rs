@@ -122,17 +122,18 @@ impl Messages {
         [("x-perflab-producer", producer.to_owned()), sequences]
     }
 
-    /// The request that sends them; `Err` is the index of a message that no request can carry.
-    pub(crate) fn call(&self, category: &str) -> Result<Call, usize> {
+    /// The request that sends them; `None` when there is a message that no request can carry,
+    /// because it is neither a line nor text.
+    pub(crate) fn call(&self, category: &str) -> Option<Call> {
         if self.iter().all(|message| is_a_line(message.bytes)) {
-            return Ok(self.lines_call(category));
+            return Some(self.lines_call(category));
         }
         let mut entries = Vec::with_capacity(self.len());
-        for (index, message) in self.iter().enumerate() {
-            let message = std::str::from_utf8(message.bytes).map_err(|_invalid| index)?;
+        for message in self.iter() {
+            let message = std::str::from_utf8(message.bytes).ok()?;
             entries.push(Entry { category, message, line_escape: false });
         }
-        Ok(entries_call(&entries))
+        Some(entries_call(&entries))
     }
 
     fn lines_call(&self, category: &str) -> Call {
@@ -211,10 +212,10 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_no_request_carries_is_named() {
+    fn what_is_neither_a_line_nor_text_is_in_no_request() {
         let mut messages = messages(&["two\nlines"]);
         messages.push(b"\xff", 2);
-        assert_eq!(messages.call("c").unwrap_err(), 1);
+        assert!(messages.call("c").is_none());
     }
 
     #[test]

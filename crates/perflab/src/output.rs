@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use crate::delivery::Outcome;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Explain, Failure, OutputClosed};
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -152,18 +152,19 @@ pub(crate) fn visible(text: &str) -> String {
 
 /// Prints data as it is.
 pub(crate) fn data(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    bytes(text.as_bytes())
 }
 
 /// Prints data that is no text.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes)?;
-    stdout.flush()?;
-    Ok(())
+    write_to(&mut io::stdout().lock(), bytes)
+}
+
+fn write_to(out: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(OutputClosed.into()),
+        written => written.context("failed to write the output"),
+    }
 }
 
 /// Prints a usage that was asked for.
@@ -179,7 +180,7 @@ pub(crate) fn note(text: &str) {
 
 /// Says what went wrong; a reader who has gone away is not told.
 pub(crate) fn failure(failure: &Failure) -> Exit {
-    if failure.is_broken_pipe() {
+    if failure.is_output_closed() {
         return Exit::Done;
     }
     write!(io::stderr(), "{failure}").ok();
@@ -198,6 +199,13 @@ pub(crate) fn refusals(outcome: &Outcome) {
     let untold = outcome.refused - outcome.reasons.len() as u64;
     if untold > 0 {
         note(&format!("error: {untold} more refused"));
+    }
+}
+
+/// Says where sending the lines of an input stopped.
+pub(crate) fn stop(outcome: &Outcome) {
+    if let Some(line) = outcome.first_unsent_line {
+        note(&format!("stopped at line {line}: nothing from there on is certain to be sent"));
     }
 }
 
@@ -239,6 +247,15 @@ mod tests {
              a                   2.0 KiB\n\
              b\\u{1b}[31m, c            -\n"
         );
+    }
+
+    #[test]
+    fn a_reader_who_has_gone_is_told_from_a_full_disk() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        drop(reader);
+        assert!(write_to(&mut writer, b"x").unwrap_err().is_output_closed());
+        let mut full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        assert!(!write_to(&mut full, b"x").unwrap_err().is_output_closed());
     }
 
     #[test]

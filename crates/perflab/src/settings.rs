@@ -22,12 +22,9 @@ pub(crate) const TOKEN_VAR: &str = "PERFLAB_TOKEN";
 pub(crate) enum SettingsError {
     #[error("there is no home folder: none of PERFLAB_HOME, XDG_DATA_HOME and HOME is set")]
     NoHome,
-    #[error("the address of the server, `{text}`, is wrong")]
-    Server {
-        text: String,
-        #[source]
-        error: UrlError,
-    },
+    /// Without the address: people put tokens into it.
+    #[error("the address in --server or PERFLAB_SERVER is wrong")]
+    Server(#[source] UrlError),
     #[error("{var} is not UTF-8")]
     NotUtf8 { var: &'static str },
 }
@@ -79,10 +76,7 @@ impl Settings {
         });
         let server = match server.map(str::to_owned).or(from_environment) {
             None => None,
-            Some(text) => Some(
-                text.parse::<ServerUrl>()
-                    .map_err(|error| SettingsError::Server { text: text.clone(), error })?,
-            ),
+            Some(text) => Some(text.parse::<ServerUrl>().map_err(SettingsError::Server)?),
         };
         let home = home.or_else(|| default_home(&variables)).ok_or(SettingsError::NoHome)?;
         Ok(Self { home, server, token: text(TOKEN_VAR)?.map(Token::new) })
@@ -95,10 +89,10 @@ impl Settings {
 
     /// The token for a server.
     ///
-    /// One that was given for a named server is not shown to another one, such as that of
-    /// `scribe_cat -h`.
+    /// It was given for the server that was named beside it, and no other one gets to see it:
+    /// neither that of `scribe_cat -h`, nor one for which messages wait in the spool.
     pub(crate) fn token_for(&self, server: &ServerUrl) -> Option<&Token> {
-        let is_for_it = self.server.as_ref().is_none_or(|named| named == server);
+        let is_for_it = self.server.as_ref().is_some_and(|named| named == server);
         self.token.as_ref().filter(|_| is_for_it)
     }
 
@@ -148,6 +142,24 @@ mod tests {
         assert_eq!(settings.token_for(&server).map(Token::reveal), Some("secret"));
         assert_eq!(settings.token_for(&"http://b:7117".parse().unwrap()), None);
         assert!(!format!("{settings:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_token_that_was_given_for_no_server_is_shown_to_none() {
+        let settings = settings(&[("HOME", "/u"), ("PERFLAB_TOKEN", "secret")]).unwrap();
+        assert_eq!(settings.token_for(&"http://b:7117".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_token_in_an_address_is_not_repeated() {
+        for server in ["http://me:plt_x@host", "plt_x@host", "http://host:plt_x", "host:plt_x"] {
+            let error = settings(&[("HOME", "/u"), ("PERFLAB_SERVER", server)]).unwrap_err();
+            let words = crate::failure::in_words(&error);
+            assert!(
+                words.contains("PERFLAB_SERVER is wrong") && !words.contains("plt_x"),
+                "{words}"
+            );
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) async fn find(settings: &Settings) -> Result<Client, Failure> {
     }
     trace::start_quietly();
     match own(&settings.home, &HomeSettings::default()).await? {
-        Owner::Server { client, .. } => Ok(client),
+        Owner::Server { client, .. } => Ok(*client),
         Owner::ThisProcess(home) => Ok(Client::of_local(LocalServer::start(home).await?)),
     }
 }

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use perflab_model::SystemClock;
 use perflab_server::{Bound, Peer, ServeError, ServerSettings, router, serve};
-use perflab_store::{Home, HomeError, HomeSettings};
+use perflab_store::{DrainReport, Home, HomeError, HomeSettings};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ pub(crate) enum Owner {
     ThisProcess(Arc<Home>),
     /// A server, which answers.
     Server {
-        client: Client,
+        client: Box<Client>,
         held: HomeError,
     },
 }
@@ -54,7 +54,7 @@ pub(crate) async fn own(dir: &Path, settings: &HomeSettings) -> Result<Owner, Fa
         };
         let mut client = Client::of_home(dir.to_owned());
         if client.is_answered().await {
-            return Ok(Owner::Server { client, held });
+            return Ok(Owner::Server { client: Box::new(client), held });
         }
         if tokio::time::Instant::now() >= give_up {
             return Err(held).hint("it does not answer; wait for it to end, or end it");
@@ -66,6 +66,8 @@ pub(crate) async fn own(dir: &Path, settings: &HomeSettings) -> Result<Owner, Fa
 /// A home that this process owns, and the server's answers about it.
 pub(crate) struct LocalServer {
     pub(super) dir: PathBuf,
+    /// What came in from the spool at the start.
+    pub(super) drained: DrainReport,
     home: Arc<Home>,
     router: Router,
 }
@@ -81,11 +83,12 @@ impl LocalServer {
     pub(super) async fn start(home: Arc<Home>) -> Result<Self, Failure> {
         let draining = Arc::clone(&home);
         let drained = tokio::task::spawn_blocking(move || draining.drain_spool()).await?;
-        if let Err(error) = drained {
+        let drained = drained.unwrap_or_else(|error| {
             note(&format!("warning: what waits in the spool is left out: {}", in_words(&error)));
-        }
+            DrainReport::default()
+        });
         let router = router(Arc::clone(&home), ServerSettings::default());
-        Ok(Self { dir: home.dir().to_owned(), home, router })
+        Ok(Self { dir: home.dir().to_owned(), drained, home, router })
     }
 
     pub(super) async fn answer(&self, request: Request<Full<Bytes>>) -> Response<Body> {

@@ -19,6 +19,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use perflab_store::DrainReport;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -39,8 +40,8 @@ pub(crate) const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The largest answer that is read as a whole: the codes of a few million entries.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-const TOKEN_HINT: &str =
-    "give a token in PERFLAB_TOKEN; on the server's machine, `perflab token add` makes one";
+pub(crate) const TOKEN_HINT: &str = "give a token in PERFLAB_TOKEN, and in PERFLAB_SERVER or \
+    --server the server that it is for; on the server's machine, `perflab token add` makes one";
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +168,14 @@ impl Client {
     /// Whether the home is served by this very process.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self.target, Target::Local(_))
+    }
+
+    /// What came in from the spool when this process took the home; `None` when it did not.
+    pub(crate) fn drained(&self) -> Option<DrainReport> {
+        match &self.target {
+            Target::Local(server) => Some(server.drained),
+            Target::Home(_) | Target::At(_) => None,
+        }
     }
 
     /// Finishes what a server in this process has begun.

@@ -17,8 +17,9 @@ pub(crate) enum UrlError {
     Credentials,
     #[error("it has a query, which is no part of a server's address")]
     Query,
-    #[error("`{0}` is no port")]
-    Port(String),
+    /// Without the text, which may be the password of `user:password`.
+    #[error("its port is no number from 1 to 65535")]
+    Port,
 }
 
 /// A server's address.
@@ -111,7 +112,7 @@ pub(crate) fn split_host_and_port(text: &str) -> Result<(&str, Option<u16>), Url
         None => None,
         Some(port) => match port.parse() {
             Ok(number) if number > 0 => Some(number),
-            _ => return Err(UrlError::Port(port.to_owned())),
+            _ => return Err(UrlError::Port),
         },
     };
     Ok((host, port))
@@ -143,8 +144,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         assert_eq!(shown("ftp://x"), "error: `ftp` is neither http nor https");
-        assert_eq!(shown("host:0"), "error: `0` is no port");
-        assert_eq!(shown("host:http"), "error: `http` is no port");
+        assert_eq!(shown("host:0"), "error: its port is no number from 1 to 65535");
+        assert_eq!(shown("host:http"), shown("host:0"));
         assert!(shown("http://me:plt_x@host").contains("PERFLAB_TOKEN"));
         assert!(!shown("http://me:plt_x@host").contains("plt_x"));
         for text in ["", "http://", "a b", "http://h/?q=1", "[::1", "[::1]x"] {

@@ -1,12 +1,10 @@
 //! `perflab categories`: what is in the log.
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::cli::{Globals, Printed};
-use crate::client::{Call, Client};
-use crate::commands::ask;
-use crate::failure::{Exit, Explain, Failure};
+use crate::commands::ask_for_list;
+use crate::failure::{Exit, Failure};
 use crate::output::{self, Cell, Column, Listing, number, text};
 use crate::quantity::{show_duration, show_size};
 
@@ -65,11 +63,8 @@ impl Category {
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
-    let document = ask(globals, async |client: &mut Client| {
-        client.document::<Value>(&Call::get("/api/categories")).await
-    })?;
-    let categories = Vec::<Category>::deserialize(&document["categories"])
-        .context("the server lists categories in a way that this version does not know")?;
+    let (document, categories) =
+        ask_for_list::<Category>(globals, "/api/categories", "categories")?;
     let listing = Listing {
         format: "perflab.categories/1",
         document,

@@ -14,15 +14,8 @@ use crate::failure::{Exit, Explain, Failure};
 use crate::output::note;
 use crate::quantity::{QuantityError, parse_duration, parse_size, show_duration, show_size};
 
-/// Set how a category is kept
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     Set(SetArgs),
 }
 
@@ -78,9 +71,9 @@ fn parse_max_size(text: &str) -> Result<Limit, QuantityError> {
     }
 }
 
-pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, Failure> {
-    let Action::Set(args) = args.action;
-    let changes = changes(&args)?;
+pub(crate) fn run(action: &Action, globals: &Globals) -> Result<Exit, Failure> {
+    let Action::Set(args) = action;
+    let changes = changes(args)?;
     if changes.is_empty() {
         return Err(Failure::new(Exit::Usage, "nothing to set")
             .with_hint("give --guarantee, --retain, --max-size or --schema"));

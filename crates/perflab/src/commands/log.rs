@@ -6,6 +6,7 @@ use perflab_model::{CategoryName, SystemClock};
 
 use crate::backlog::{self, Amount};
 use crate::cli::Globals;
+use crate::commands::run_on;
 use crate::delivery::{Key, Outcome, Route, TRIES_MAX, Writer};
 use crate::failure::{Exit, Failure};
 use crate::lines::LineStream;
@@ -19,7 +20,9 @@ use crate::spools;
 #[command(
     long_about = "Send messages to a category.\n\n\
         It ends once the messages are durable: on the server's disk, or in this machine's spool \
-        when no server answers, from where they are sent later, exactly once.",
+        when no server answers, from where each is sent once. A message whose answer was lost on \
+        the way is spooled too; the server keeps it once if it has a --producer, else maybe \
+        twice. Where a category is `fast`, the server acknowledges before its disk has them.",
     after_help = "\
 Examples:
   perflab log builds 'took 93 s'
@@ -43,9 +46,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, Failure> {
     let settings = globals.settings()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(send(args, &settings))?;
-    // A name that is still being looked up must not hold up the end.
-    runtime.shutdown_background();
+    let outcome = run_on(runtime, send(args, &settings))?;
     Ok(tell(&outcome, &settings))
 }
 
@@ -97,14 +98,23 @@ fn tell(outcome: &Outcome, settings: &Settings) -> Exit {
     }
     output::refusals(outcome);
     if outcome.try_later > 0 {
-        let messages = count(outcome.try_later, "message");
-        note(&format!("error: {messages} not sent, try later: {}", outcome.try_later_reason));
+        note(&not_sent(outcome));
+        output::stop(outcome);
     }
     match (outcome.refused, outcome.try_later) {
         (0, 0) => Exit::Done,
         (0, _) => Exit::Failed,
         _ => Exit::No,
     }
+}
+
+/// How many lines of an input are left, nobody knows: they have not been read.
+fn not_sent(outcome: &Outcome) -> String {
+    let messages = match outcome.first_unsent_line {
+        None => count(outcome.try_later, "message"),
+        Some(_) => "messages".to_owned(),
+    };
+    format!("error: {messages} not sent, try later: {}", outcome.try_later_reason)
 }
 
 fn spooled(outcome: &Outcome, settings: &Settings) -> String {

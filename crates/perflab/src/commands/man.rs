@@ -1,7 +1,8 @@
 //! `perflab man`: the manual pages.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 
@@ -30,11 +31,22 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Some(dir) => {
             let failed = format!("failed to write manual pages to `{}`", dir.display());
             fs::create_dir_all(dir).context(failed.clone())?;
-            clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
-                .context(failed)?;
-            let pages = fs::read_dir(dir)?.count() as u64;
-            note(&format!("{} in `{}`", count(pages, "file"), dir.display()));
+            let mut command = Cli::command().disable_help_subcommand(true);
+            // Names the commands within commands, and so their pages.
+            command.build();
+            let pages = write_pages(&command, dir).context(failed)?;
+            note(&format!("{} in `{}`", count(pages, "page"), dir.display()));
         }
     }
     Ok(Exit::Done)
+}
+
+/// Writes the page of a command and those of the commands within it; returns how many.
+fn write_pages(command: &clap::Command, dir: &Path) -> io::Result<u64> {
+    clap_mangen::Man::new(command.clone()).generate_to(dir)?;
+    let mut pages = 1;
+    for within in command.get_subcommands().filter(|within| !within.is_hide_set()) {
+        pages += write_pages(within, dir)?;
+    }
+    Ok(pages)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::backlog::{self, Amount, Flushed};
 use crate::cli::{Globals, Printed};
 use crate::client::{Client, ServerUrl, find};
-use crate::commands::runtime;
+use crate::commands::{run_on, runtime};
 use crate::failure::{Exit, Explain, Failure};
 use crate::output::{self, Cell, Column, Listing, count, note, number, text};
 use crate::quantity::show_size;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, Failure> {
     match args.action {
         None => show(args.printed, &settings),
         Some(Action::Show(args)) => show(args.printed, &settings),
-        Some(Action::Flush(FlushArgs {})) => runtime()?.block_on(flush(&settings)),
+        Some(Action::Flush(FlushArgs {})) => run_on(runtime()?, flush(&settings)),
     }
 }
 
@@ -115,32 +115,40 @@ fn cells((server, file): &Waiting) -> Vec<Cell> {
     ]
 }
 
+/// Where nobody answers, what waits goes on waiting, and is no reason not to send the rest.
 async fn flush(settings: &Settings) -> Result<Exit, Failure> {
     let mut flushed = Flushed::default();
+    let mut failed = None;
+    let mut add = |sent: Result<Flushed, Failure>| match sent {
+        Ok(sent) => {
+            flushed.sent += sent.sent;
+            flushed.refused += sent.refused;
+        }
+        Err(failure) => {
+            failed.get_or_insert(output::failure(&failure));
+        }
+    };
     let local = spools::local(&settings.home);
-    if !local.is_empty() {
-        let waiting: u64 = local.waiting()?.iter().map(|file| file.records).sum();
-        flush_local(settings, &local).await?;
-        flushed.sent += waiting;
+    let was_empty = local.is_empty();
+    if !was_empty {
+        add(flush_local(settings, &local).await);
     }
     for (server, spool) in spools::remotes(&settings.home)? {
         let mut client = Client::of_server(server.clone(), settings.token_for(&server).cloned());
-        let sent = backlog::flush(&mut client, &spool, Amount::Everything)
-            .await
-            .context(format!("failed to send what waits for {server}"))?;
-        flushed.sent += sent.sent;
-        flushed.refused += sent.refused;
+        let sent = backlog::flush(&mut client, &spool, Amount::Everything).await;
+        add(sent.context(format!("failed to send what waits for {server}")));
     }
-    tell(&flushed);
-    Ok(if flushed.refused > 0 { Exit::No } else { Exit::Done })
+    Ok(tell(&flushed, was_empty, failed))
 }
 
 /// A running server drains the spool itself; without one, finding the home does it.
-async fn flush_local(settings: &Settings, spool: &Spool) -> Result<(), Failure> {
+async fn flush_local(settings: &Settings, spool: &Spool) -> Result<Flushed, Failure> {
+    let waiting: u64 = spool.waiting()?.iter().map(|file| file.records).sum();
     let mut here = settings.clone();
     here.server = None;
     let client = find(&here).await?;
-    let patience = if client.is_local() { Duration::ZERO } else { DRAIN_WAIT };
+    let report = client.drained();
+    let patience = if report.is_some() { Duration::ZERO } else { DRAIN_WAIT };
     let drained = tokio::time::timeout(patience, async {
         while !spool.is_empty() {
             tokio::time::sleep(DRAIN_POLL).await;
@@ -152,12 +160,28 @@ async fn flush_local(settings: &Settings, spool: &Spool) -> Result<(), Failure> 
         let message = format!("the spool of `{}` was not drained", settings.home.display());
         Failure::new(Exit::Failed, message)
             .with_hint("nothing is lost; the warnings above or the server's log say why")
+    })?;
+    Ok(match report {
+        Some(report) => {
+            Flushed { sent: report.records + report.duplicates, refused: report.refused }
+        }
+        None => {
+            let messages = count(waiting, "message");
+            note(&format!(
+                "{messages} handed to the server; what it refuses is in perflab/rejected"
+            ));
+            Flushed::default()
+        }
     })
 }
 
-fn tell(flushed: &Flushed) {
+/// Says what was done; what could not be done has been said. The first failure gives the code.
+fn tell(flushed: &Flushed, was_empty: bool, failed: Option<Exit>) -> Exit {
     match flushed.sent {
-        0 if flushed.refused == 0 => note("nothing waits to be sent"),
+        0 if flushed.refused == 0 && was_empty && failed.is_none() => {
+            note("nothing waits to be sent");
+        }
+        0 => {}
         sent => note(&format!("{} sent", count(sent, "message"))),
     }
     if flushed.refused > 0 {
@@ -166,4 +190,6 @@ fn tell(flushed: &Flushed) {
             count(flushed.refused, "message")
         ));
     }
+    let by_count = if flushed.refused > 0 { Exit::No } else { Exit::Done };
+    failed.unwrap_or(by_count)
 }

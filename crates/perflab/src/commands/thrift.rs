@@ -4,23 +4,15 @@ use std::path::PathBuf;
 
 use http::Method;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::cli::{Globals, Printed};
 use crate::client::{Call, Client, encode_query};
-use crate::commands::{ask, read_text};
+use crate::commands::{ask, ask_for_list, read_text};
 use crate::failure::{Exit, Explain, Failure};
 use crate::output::{self, Cell, Column, Listing, note, text};
 
-/// Register Thrift IDLs, which name the fields of structured messages
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     Register(RegisterArgs),
     List(ListArgs),
 }
@@ -30,7 +22,7 @@ enum Action {
 #[command(after_help = "\
 Example:
   perflab thrift register torch_open_source_signpost.thrift")]
-struct RegisterArgs {
+pub(crate) struct RegisterArgs {
     /// The file; the struct `XLogEntry` in it names the fields of category `X`
     file: PathBuf,
 }
@@ -40,15 +32,15 @@ struct RegisterArgs {
 #[command(after_help = "\
 Example:
   perflab thrift list")]
-struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     printed: Printed,
 }
 
-pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, Failure> {
-    match args.action {
-        Action::Register(args) => register(&args, globals),
-        Action::List(args) => list(&args, globals),
+pub(crate) fn run(action: &Action, globals: &Globals) -> Result<Exit, Failure> {
+    match action {
+        Action::Register(args) => register(args, globals),
+        Action::List(args) => list(args, globals),
     }
 }
 
@@ -78,11 +70,7 @@ fn list(args: &ListArgs, globals: &Globals) -> Result<Exit, Failure> {
         targets: Vec<String>,
         registered: Option<String>,
     }
-    let document = ask(globals, async |client: &mut Client| {
-        client.document::<Value>(&Call::get("/api/thrift")).await
-    })?;
-    let idls = Vec::<Listed>::deserialize(&document["idls"])
-        .context("the server lists IDLs in a way that this version does not know")?;
+    let (document, idls) = ask_for_list::<Listed>(globals, "/api/thrift", "idls")?;
     let row = |idl: &Listed| {
         let registered = Cell::optional(idl.registered.as_ref());
         vec![Cell::new(&idl.name), Cell::new(idl.targets.join(" ")), registered]

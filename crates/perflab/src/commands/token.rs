@@ -4,24 +4,17 @@ use std::time::Duration;
 
 use http::Method;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::{Globals, Printed};
 use crate::client::{Call, Client, encode_query};
-use crate::commands::ask;
-use crate::failure::{Exit, Explain, Failure};
+use crate::commands::{ask, ask_for_list};
+use crate::failure::{Exit, Failure};
 use crate::output::{self, Cell, Column, Listing, note, text};
 use crate::quantity::{parse_duration, show_duration};
 
-/// Make, list and remove the tokens by which others may use the server
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     Add(AddArgs),
     List(ListArgs),
     Remove(RemoveArgs),
@@ -34,7 +27,7 @@ Examples:
   perflab token add --name ci --write 'perfpipe_*' --expires 90d
   perflab token add --name dashboard --read '*'
   PERFLAB_TOKEN=$(perflab token add --name me --admin)")]
-struct AddArgs {
+pub(crate) struct AddArgs {
     /// What to call it; each name once
     #[arg(long)]
     name: String,
@@ -57,7 +50,7 @@ struct AddArgs {
 #[command(after_help = "\
 Example:
   perflab token list --format json")]
-struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     printed: Printed,
 }
@@ -67,7 +60,7 @@ struct ListArgs {
 #[command(after_help = "\
 Example:
   perflab token remove ci")]
-struct RemoveArgs {
+pub(crate) struct RemoveArgs {
     /// Its name
     name: String,
 }
@@ -101,11 +94,11 @@ impl Listed {
     }
 }
 
-pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, Failure> {
-    match args.action {
-        Action::Add(args) => add(&args, globals),
-        Action::List(args) => list(&args, globals),
-        Action::Remove(args) => remove(&args, globals),
+pub(crate) fn run(action: &Action, globals: &Globals) -> Result<Exit, Failure> {
+    match action {
+        Action::Add(args) => add(args, globals),
+        Action::List(args) => list(args, globals),
+        Action::Remove(args) => remove(args, globals),
     }
 }
 
@@ -155,11 +148,7 @@ fn describe(args: &AddArgs) -> String {
 }
 
 fn list(args: &ListArgs, globals: &Globals) -> Result<Exit, Failure> {
-    let document = ask(globals, async |client: &mut Client| {
-        client.document::<Value>(&Call::get("/api/tokens")).await
-    })?;
-    let tokens = Vec::<Listed>::deserialize(&document["tokens"])
-        .context("the server lists tokens in a way that this version does not know")?;
+    let (document, tokens) = ask_for_list::<Listed>(globals, "/api/tokens", "tokens")?;
     let listing = Listing {
         format: "perflab.tokens/1",
         document,

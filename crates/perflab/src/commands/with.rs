@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -12,10 +13,11 @@ use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 
 use crate::cli::Globals;
 use crate::client::{Client, ServedHome, serve_home};
-use crate::commands::{runtime, shims};
+use crate::commands::{run_on, runtime, shims};
 use crate::failure::{Exit, Explain, Failure};
 use crate::gateway::environment::Prepared;
 use crate::gateway::{Authority, Bundle, Destination, Gateway, Upstream};
@@ -51,19 +53,20 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
     let settings = globals.settings()?;
-    let runtime = runtime()?;
-    let done = runtime.block_on(run_with(&args.command, settings));
     // Connections through the gateway end with the run.
-    runtime.shutdown_background();
-    done
+    run_on(runtime()?, run_with(&args.command, settings))
 }
 
 async fn run_with(command: &[OsString], mut settings: Settings) -> Result<Exit, Failure> {
     settings.home = std::path::absolute(&settings.home)?;
     let served = serve_if_nobody_does(&settings).await?;
     let ended = prepare_and_run(command, &settings).await;
-    if let Some(served) = served {
-        served.close().await?;
+    if let Some(served) = served
+        && let Err(failure) = served.close().await
+    {
+        // The command has ended, and its exit status is what was asked for.
+        let reason = failure.root_cause();
+        note(&format!("warning: the server of this run did not end well: {reason}"));
     }
     ended
 }
@@ -102,6 +105,7 @@ async fn prepare_and_run(command: &[OsString], settings: &Settings) -> Result<Ex
         gateway: &gateway,
         destination: &destination,
         upstream: &upstream,
+        home: &settings.home,
         bundle: &bundle,
         shims: &shims,
         token: settings.token(),
@@ -123,10 +127,10 @@ async fn run_child(
         Err(error) => return Err(not_started(program, error)),
     };
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    if let Some(pid) = pid {
-        forwarding.start(pid);
-    }
+    let forwarding = pid.map(|pid| forwarding.start(pid));
     let status = child.wait().await.context("failed to wait for the command")?;
+    // From here on the process id may be another program's.
+    drop(forwarding);
     Ok(Exit::Child(code_of(status)))
 }
 
@@ -156,9 +160,11 @@ impl Forwarding {
         Ok(Self(listening.into_iter().collect::<io::Result<_>>()?))
     }
 
-    fn start(self, child: Pid) {
+    /// Passes signals on for as long as what it returns is held.
+    fn start(self, child: Pid) -> JoinSet<()> {
+        let mut forwarding = JoinSet::new();
         for (name, mut coming) in self.0 {
-            tokio::spawn(async move {
+            forwarding.spawn(async move {
                 while coming.recv().await.is_some() {
                     if !(name == Signal::INT && terminal_sends_to_all()) {
                         // It may have ended just now.
@@ -167,13 +173,18 @@ impl Forwarding {
                 }
             });
         }
+        forwarding
     }
 }
 
 /// Whether Ctrl-C reaches the command anyway: the terminal sends it to every process of its
 /// foreground group, and twice is once too often.
+///
+/// It is the terminal that counts, not the input, which may come from a file. A SIGINT to us alone
+/// can't be told from it, and is left alone too while we are in that group.
 fn terminal_sends_to_all() -> bool {
-    tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
+    let Ok(terminal) = File::open("/dev/tty") else { return false };
+    tcgetpgrp(terminal).is_ok_and(|foreground| foreground == getpgrp())
 }
 
 #[cfg(test)]

@@ -25,7 +25,8 @@ usage: scribe_cat CATEGORY MESSAGE          send one message
        scribe_cat CATEGORY                  send each line of the input
        scribe_cat -h HOST[:PORT] CATEGORY   send the input as one message to that server
 
-The exit status is 0 once the messages are durable, 84 to try later, 1 when one was refused.";
+The exit status is 0 once the messages are durable (where the category is `fast`: acknowledged), 84
+to try later, 1 when one was refused.";
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,7 +73,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Request>, Failure> {
         }
         let host = String::from_utf8_lossy(&arguments[1]).into_owned();
         let parsed = ServerUrl::from_host_and_port(&host);
-        server = Some(parsed.exit(Exit::Usage).context(format!("`{host}` is no HOST[:PORT]"))?);
+        // Without the address: people put tokens into it.
+        server = Some(parsed.exit(Exit::Usage).context("what -h was given is no HOST[:PORT]")?);
         arguments.drain(..2);
     }
     let mut arguments = arguments.into_iter();
@@ -152,14 +154,18 @@ fn read_whole_input() -> io::Result<Option<Vec<u8>>> {
 
 fn tell(outcome: &Outcome) -> Exit {
     output::refusals(outcome);
-    if outcome.refused > 0 {
-        return Exit::No;
+    if outcome.maybe_twice > 0 {
+        output::note("warning: no answer came, so it is spooled; the server may have it already");
     }
     if outcome.try_later > 0 {
         output::note(&format!("try later: {}", outcome.try_later_reason));
-        return Exit::TryLater;
+        output::stop(outcome);
     }
-    Exit::Done
+    match (outcome.refused, outcome.try_later) {
+        (0, 0) => Exit::Done,
+        (0, _) => Exit::TryLater,
+        _ => Exit::No,
+    }
 }
 
 #[cfg(test)]
@@ -198,5 +204,8 @@ mod tests {
             assert_eq!(parsed(arguments).unwrap_err().exit(), Exit::Usage, "{arguments:?}");
         }
         assert!(parsed(&["--help"]).unwrap().is_none());
+        for host in ["me:plt_x@h", "h:plt_x"] {
+            assert!(!parsed(&["-h", host, "c"]).unwrap_err().to_string().contains("plt_x"));
+        }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) destination: &'a Destination,
     pub(crate) upstream: &'a Upstream,
+    pub(crate) home: &'a Path,
     pub(crate) bundle: &'a Bundle,
     pub(crate) shims: &'a Path,
     pub(crate) token: Option<&'a Token>,
@@ -32,11 +33,12 @@ impl Prepared<'_> {
         &self,
         present: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<(&'static str, OsString)> {
-        let mut variables = vec![("PATH", self.path(present("PATH")))];
+        // The home also with a server elsewhere: there the command spools when nobody answers.
+        let mut variables =
+            vec![("PATH", self.path(present("PATH"))), (HOME_VAR, self.home.into())];
         let server = match self.destination {
-            Destination::Home(home) => {
+            Destination::Home(_) => {
                 let server = self.gateway.server_url();
-                variables.push((HOME_VAR, home.into()));
                 variables.push((WITH_SERVER_VAR, server.clone().into()));
                 server
             }

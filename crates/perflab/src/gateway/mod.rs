@@ -13,6 +13,7 @@ mod forward;
 mod no_proxy;
 mod upstream;
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -68,10 +69,15 @@ pub(crate) enum GatewayError {
 }
 
 /// An open gateway. It works while its runtime does.
-#[derive(Debug)]
 pub(crate) struct Gateway {
     address: SocketAddr,
     secret: String,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 /// What every connection needs to know.
@@ -81,6 +87,9 @@ struct Shared {
     upstream: Upstream,
     tls: TlsAcceptor,
 }
+
+/// A connection's place among [`CONNECTIONS_MAX`], held until the tunnel through it ends too.
+type Place = Arc<OwnedSemaphorePermit>;
 
 impl Gateway {
     pub(crate) async fn start(
@@ -94,7 +103,7 @@ impl Gateway {
         let secret = draw_secret()?;
         let tls = TlsAcceptor::from(Arc::new(authority.server_config(SCRIBE_HOST)?));
         let shared = Arc::new(Shared { secret: secret.clone(), destination, upstream, tls });
-        tokio::spawn(accept(listener, shared));
+        tokio::spawn(accept(listener, shared, CONNECTIONS_MAX));
         Ok(Self { address, secret })
     }
 
@@ -115,28 +124,24 @@ fn draw_secret() -> Result<String, GatewayError> {
     Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+async fn accept(listener: TcpListener, shared: Arc<Shared>, connections_max: usize) {
+    let places = Arc::new(Semaphore::new(connections_max));
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    serve_client(stream, shared).await;
-                    drop(permit);
-                });
+                tokio::spawn(serve_client(stream, Arc::clone(&shared), Arc::new(place)));
             }
             Err(_) => tokio::time::sleep(ACCEPT_RETRY_WAIT).await,
         }
     }
 }
 
-async fn serve_client(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve_client(stream: TcpStream, shared: Arc<Shared>, place: Place) {
     stream.set_nodelay(true).ok();
     let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, std::convert::Infallible>(answer(request, shared).await) }
+        let (shared, place) = (Arc::clone(&shared), Arc::clone(&place));
+        async move { Ok::<_, std::convert::Infallible>(answer(request, shared, place).await) }
     });
     // How a client's connection ends is the client's business.
     http_server().serve_connection(TokioIo::new(stream), service).with_upgrades().await.ok();
@@ -148,9 +153,9 @@ fn http_server() -> http1::Builder {
     builder
 }
 
-async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response<Body> {
+async fn answer(request: Request<Incoming>, shared: Arc<Shared>, place: Place) -> Response<Body> {
     if request.method() == Method::CONNECT {
-        return answer_connect(request, shared).await;
+        return answer_connect(request, shared, place).await;
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let path = path.strip_prefix('/').unwrap_or(path);
@@ -169,7 +174,11 @@ fn rest_as_path(rest: &str) -> String {
     if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") }
 }
 
-async fn answer_connect(request: Request<Incoming>, shared: Arc<Shared>) -> Response<Body> {
+async fn answer_connect(
+    request: Request<Incoming>,
+    shared: Arc<Shared>,
+    place: Place,
+) -> Response<Body> {
     if !is_authorized(request.headers(), &shared.secret) {
         let mut response =
             answer_text(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "this proxy is another run's");
@@ -182,7 +191,10 @@ async fn answer_connect(request: Request<Incoming>, shared: Arc<Shared>) -> Resp
         return answer_text(StatusCode::BAD_REQUEST, "CONNECT takes a host and a port");
     };
     if host.eq_ignore_ascii_case(SCRIBE_HOST) && port == TLS_PORT {
-        tokio::spawn(intercept(request, shared));
+        tokio::spawn(async move {
+            intercept(request, shared).await;
+            drop(place);
+        });
         return Response::new(Body::empty());
     }
     match shared.upstream.connect(host, port).await {
@@ -192,6 +204,7 @@ async fn answer_connect(request: Request<Incoming>, shared: Arc<Shared>) -> Resp
                     // Either end may close at any time.
                     copy_bidirectional(&mut TokioIo::new(near), &mut far).await.ok();
                 }
+                drop(place);
             });
             Response::new(Body::empty())
         }
@@ -252,6 +265,8 @@ fn is_scribe_path(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use perflab_model::{Clock, SystemClock};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
     fn only_scribe_is_taken() {
@@ -263,6 +278,53 @@ mod tests {
         {
             assert!(!is_scribe_path(path), "{path}");
         }
+    }
+
+    #[test]
+    fn the_secret_is_not_shown() {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let gateway = Gateway { address, secret: "plt_x".to_owned() };
+        assert!(!format!("{gateway:?}").contains("plt_x"));
+    }
+
+    /// Asks for a tunnel; returns the connection and, if it comes soon, the start of the answer.
+    async fn ask_for_tunnel(gateway: SocketAddr, target: u16) -> (TcpStream, Option<[u8; 12]>) {
+        let mut stream = TcpStream::connect(gateway).await.unwrap();
+        let authorization = STANDARD.encode(format!("{PROXY_USER}:s"));
+        let request = format!(
+            "CONNECT 127.0.0.1:{target} HTTP/1.1\r\nProxy-Authorization: Basic {authorization}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut start = [0; 12];
+        let answered = timeout(SOON, stream.read_exact(&mut start)).await;
+        (stream, answered.ok().map(|_read| start))
+    }
+
+    const SOON: Duration = Duration::from_millis(500);
+
+    #[tokio::test]
+    async fn a_tunnel_keeps_its_place_until_it_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let authority = Authority::of_home(home.path(), SystemClock.now()).unwrap();
+        let tls = TlsAcceptor::from(Arc::new(authority.server_config(SCRIBE_HOST).unwrap()));
+        let destination = Destination::Home(home.path().to_owned());
+        let upstream = Upstream::default();
+        let shared = Arc::new(Shared { secret: "s".to_owned(), destination, upstream, tls });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let gateway = listener.local_addr().unwrap();
+        tokio::spawn(accept(listener, shared, 1));
+        let far = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let target = far.local_addr().unwrap().port();
+
+        let (first, answer) = ask_for_tunnel(gateway, target).await;
+        assert_eq!(answer.as_ref(), Some(b"HTTP/1.1 200"));
+        let (far_end, _) = far.accept().await.unwrap();
+        let (mut second, answer) = ask_for_tunnel(gateway, target).await;
+        assert_eq!(answer, None, "there is one place, and it is taken");
+        drop((first, far_end));
+        let mut start = [0; 12];
+        second.read_exact(&mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
     }
 
     #[test]

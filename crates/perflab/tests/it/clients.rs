@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Lab, Ran, Server, python, workspace};
 
-fn script(name: &str) -> PathBuf {
+pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/scripts").join(name)
 }
 

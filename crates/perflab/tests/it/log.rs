@@ -1,5 +1,6 @@
 use std::fs;
 use std::net::TcpListener;
+use std::thread;
 
 use crate::support::{FakeServer, Lab, run_with_input};
 
@@ -112,6 +113,48 @@ fn try_later_is_a_failure() {
         .exits(3)
         .says("1 message not sent, try later: the queue is full");
     assert!(fake.requests.lock().unwrap().len() > 1, "it was tried again");
+}
+
+#[test]
+fn an_input_that_is_not_sent_whole_names_the_line() {
+    let lab = Lab::new();
+    let fake = FakeServer::answering("429 Too Many Requests", "{}");
+    let server = format!("http://127.0.0.1:{}", fake.port);
+    let mut log = lab.command();
+    log.args(["log", "c"]);
+    let writers = [log, {
+        let mut cat = lab.scribe_cat();
+        cat.arg("c");
+        cat
+    }]
+    .map(|mut writer| {
+        writer.env("PERFLAB_SERVER", &server);
+        thread::spawn(move || run_with_input(&mut writer, b"\nx\ny\n"))
+    });
+    for (writer, code) in writers.into_iter().zip([3, 84]) {
+        let ran = writer.join().unwrap().exits(code);
+        ran.says("try later").says("stopped at line 2: nothing from there on is certain");
+    }
+}
+
+#[test]
+fn what_a_server_may_take_is_spooled_and_nothing_else() {
+    let lab = Lab::new();
+    let (large, too_large) = (vec![b'x'; 2 << 20], vec![b'x'; 16 << 20]);
+    run_with_input(lab.command().args(["log", "c"]), &large).ok().says("1 message spooled");
+    run_with_input(lab.command().args(["log", "c"]), &too_large).exits(1).says("TOO_LARGE");
+    for empty in ["", " \n"] {
+        lab.run(["log", "c", empty]).exits(1).says("the message is empty");
+    }
+    assert_eq!(lab.run(["spool", "--format", "json"]).json()["files"][0]["messages"], 1);
+}
+
+#[test]
+fn a_token_in_an_address_is_not_repeated() {
+    let lab = Lab::new();
+    let ran = lab.run(["--server", "http://me:plt_x@host", "log", "c", "m"]).exits(2);
+    assert!(!ran.stderr.contains("plt_x"), "{}", ran.stderr);
+    ran.says("PERFLAB_TOKEN");
 }
 
 #[test]

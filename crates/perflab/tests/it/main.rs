@@ -16,6 +16,7 @@ mod man;
 mod pairs;
 mod scribe_cat;
 mod serve;
+mod setup;
 mod shims;
 mod spool;
 mod tail;

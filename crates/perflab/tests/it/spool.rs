@@ -1,9 +1,12 @@
 use std::collections::HashSet;
+use std::fs;
 use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Lab, Ran, Relay, Relaying, run_with_input, spawn_piped, wait_until};
+use crate::support::{
+    FakeServer, Lab, Ran, Relay, Relaying, Server, run_with_input, spawn_piped, wait_until,
+};
 
 fn numbered(count: usize) -> String {
     (0..count).map(|n| format!("message {n}\n")).collect()
@@ -43,8 +46,8 @@ fn a_server_that_starts_drains_it_once() {
         .ok()
         .says("500 messages spooled");
     let server = lab.serve();
-    lab.run(["spool", "flush"]).ok();
-    lab.run(["spool"]).ok().says("nothing waits");
+    wait_until("it is drained", || lab.run(["spool"]).ok().stderr.contains("nothing waits"));
+    lab.run(["spool", "flush"]).ok().says("nothing waits to be sent");
     assert_each_once(&lab, 500);
     server.end().ok();
     assert_each_once(&lab, 500);
@@ -57,6 +60,85 @@ fn without_a_server_flushing_brings_it_into_the_home() {
     lab.run(["spool", "flush"]).ok().says("1 message sent");
     lab.run(["spool", "flush"]).ok().says("nothing waits to be sent");
     assert_eq!(lab.messages("c"), ["m"]);
+}
+
+#[test]
+fn what_is_refused_while_flushing_is_counted_as_refused() {
+    let lab = Lab::new();
+    run_with_input(lab.command().args(["log", "c"]), b"good\n{\"int\":{\"n\":\"x\"}}\n").ok();
+    lab.run(["spool", "flush"]).exits(1).says("1 message sent").says("1 message refused");
+    assert_eq!(lab.messages("c"), ["good"]);
+    // A running server alone knows what it refused.
+    let _server = lab.serve();
+    fs::rename(lab.home().join("server.sock"), lab.home().join("hidden")).unwrap();
+    lab.run(["log", "c", "{"]).ok().says("1 message spooled");
+    fs::rename(lab.home().join("hidden"), lab.home().join("server.sock")).unwrap();
+    let flushed = lab.run(["spool", "flush"]).ok();
+    assert!(!flushed.stderr.contains("1 message sent"), "{}", flushed.stderr);
+}
+
+/// A server that asks for a token, a home in which messages wait for it, and the token.
+fn waiting_for_a_guarded_server() -> (Lab, Server, Lab, String) {
+    let (near, far) = (Lab::new(), Lab::new());
+    let listen = format!("127.0.0.1:{}", free_port());
+    let url = format!("http://{listen}");
+    near.run(["--server", &url, "log", "c", "m"]).ok().says("1 message spooled");
+    let token = far.run(["token", "add", "--name", "c", "--write", "c"]).ok().stdout;
+    let server = far.serve_with(&["--listen", &listen]);
+    (far, server, near, token.trim().to_owned())
+}
+
+fn flush_with(near: &Lab, server: &str, token: &str) -> Ran {
+    let mut command = near.command();
+    command.env("PERFLAB_SERVER", server).env("PERFLAB_TOKEN", token).args(["spool", "flush"]);
+    command.output().unwrap().into()
+}
+
+#[test]
+fn a_token_that_may_not_write_leaves_everything_in_the_spool() {
+    let (far, server, near, token) = waiting_for_a_guarded_server();
+    let other = far.run(["token", "add", "--name", "d", "--write", "d"]).ok().stdout;
+    for wrong in [other.trim(), "plt_wrong"] {
+        flush_with(&near, &server.url, wrong).exits(1).says("PERFLAB_TOKEN");
+        assert_eq!(near.run(["spool", "--format", "json"]).json()["files"][0]["messages"], 1);
+    }
+    flush_with(&near, &server.url, &token).ok().says("1 message sent");
+    assert_eq!(far.messages("c"), ["m"]);
+}
+
+#[test]
+fn a_token_is_shown_to_no_server_but_its_own() {
+    let lab = Lab::new();
+    let fake = FakeServer::answering("502 Bad Gateway", "");
+    let host = format!("127.0.0.1:{}", fake.port);
+    let mut cat = lab.scribe_cat();
+    cat.env("PERFLAB_TOKEN", "plt_secret").args(["-h", &host, "c"]);
+    run_with_input(&mut cat, b"m").ok();
+    let mut flush = lab.command();
+    flush.env("PERFLAB_TOKEN", "plt_secret").args(["spool", "flush"]);
+    Ran::from(flush.output().unwrap()).exits(3);
+    let requests = fake.requests.lock().unwrap();
+    assert_eq!(requests.len(), 2);
+    assert!(requests.iter().all(|request| !request.contains("plt_secret")), "{requests:?}");
+}
+
+#[test]
+fn a_server_that_is_away_does_not_hold_up_the_others() {
+    let (near, far) = (Lab::new(), Lab::new());
+    let listen = format!("127.0.0.1:{}", free_port());
+    // Sorted before and after the one that answers.
+    for url in ["http://127.0.0.0:1", &format!("http://{listen}"), "http://localhost:1"] {
+        near.run(["--server", url, "log", "c", "m"]).ok().says("1 message spooled");
+    }
+    near.run(["log", "c", "here"]).ok();
+    let _server = far.serve_with(&["--listen", &listen]);
+    near.run(["spool", "flush"])
+        .exits(3)
+        .says("failed to send what waits for http://127.0.0.0:1")
+        .says("failed to send what waits for http://localhost:1")
+        .says("2 messages sent");
+    assert_eq!(far.messages("c"), ["m"]);
+    assert_eq!(near.messages("c"), ["here"]);
 }
 
 /// Each round is killed a little later than the one before.
@@ -156,9 +238,9 @@ fn a_running_server_drains_what_was_spooled_meanwhile() {
     let lab = Lab::new();
     let server = lab.serve();
     // As when the server was too busy to answer: the spool fills beside it.
-    std::fs::rename(lab.home().join("server.sock"), lab.home().join("hidden")).unwrap();
+    fs::rename(lab.home().join("server.sock"), lab.home().join("hidden")).unwrap();
     lab.run(["log", "c", "m"]).ok().says("1 message spooled");
-    std::fs::rename(lab.home().join("hidden"), lab.home().join("server.sock")).unwrap();
+    fs::rename(lab.home().join("hidden"), lab.home().join("server.sock")).unwrap();
     wait_until("the server has drained the spool", || lab.messages("c") == ["m"]);
     drop(server);
 }

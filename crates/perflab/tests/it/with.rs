@@ -1,13 +1,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::Child;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
 use std::thread;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::clients::script;
 use crate::support::{
     Lab, Ran, Signal, fake_host, http, python, send_signal, spawn_piped, tunnels_to,
 };
@@ -43,7 +44,10 @@ fn signals_reach_the_command() {
     let lab = Lab::new();
     for (name, signal) in [("TERM", Signal::TERM), ("INT", Signal::INT), ("HUP", Signal::HUP)] {
         let script = format!("trap 'exit 5' {name}; echo ready; while :; do sleep 0.01; done");
-        let mut child = spawn_piped(lab.command().args(["with", "--", "sh", "-c", &script]));
+        let mut command = lab.command();
+        // Not in the foreground group of a terminal in which the tests may run.
+        command.process_group(0).args(["with", "--", "sh", "-c", &script]);
+        let mut child = spawn_piped(&mut command);
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
@@ -52,12 +56,27 @@ fn signals_reach_the_command() {
     }
 }
 
+#[test]
+fn ctrl_c_is_the_terminals_to_send_also_when_the_input_is_a_file() {
+    let lab = Lab::new();
+    let mut command = Command::new(python());
+    command
+        .arg(script("in_terminal.py"))
+        .arg(env!("CARGO_BIN_EXE_perflab"))
+        .args(["with", "--"])
+        .arg(python())
+        .arg(script("passed_on.py"))
+        .env("PERFLAB_HOME", lab.home());
+    let ran: Ran = command.output().unwrap().into();
+    let ran = ran.ok();
+    assert!(ran.stdout.contains("passed on: False"), "{}", ran.stdout);
+}
+
 /// A script in which `"$0" "$1" CATEGORY MESSAGE` posts a message to `PERFLAB_SERVER`.
-fn run_shell(lab: &Lab, script: &str) -> Ran {
+fn run_shell(lab: &Lab, shell_script: &str) -> Ran {
     let mut command = lab.command();
-    command.args(["with", "--", "sh", "-c", script]).arg(python());
-    let post = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/scripts/post.py");
-    command.arg(post).output().unwrap().into()
+    command.args(["with", "--", "sh", "-c", shell_script]).arg(python());
+    command.arg(script("post.py")).output().unwrap().into()
 }
 
 #[test]
@@ -94,6 +113,16 @@ fn a_server_elsewhere_is_used_with_its_token() {
     let ran: Ran = command.output().unwrap().into();
     ran.ok().prints(&format!("{} {}\n", server.url, token.trim()));
     assert_eq!(elsewhere.messages("c"), ["one"]);
+}
+
+#[test]
+fn the_home_is_the_commands_home_also_with_a_server_elsewhere() {
+    let lab = Lab::new();
+    let other = lab.dir().join("other");
+    let away = ["--server", "http://127.0.0.1:1", "--home", "other"];
+    let show = ["with", "--", "sh", "-c", "scribe_cat c m && echo $PERFLAB_HOME"];
+    lab.run(away.iter().chain(&show)).ok().prints(&format!("{}\n", other.display()));
+    assert!(other.join("spool-remote").exists(), "what waits is where --home says");
 }
 
 #[test]
