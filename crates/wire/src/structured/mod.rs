@@ -37,3 +37,8 @@ pub(crate) use row::decode;
 
 /// The deepest nesting of structs and containers that is read.
 pub const THRIFT_DEPTH_MAX: usize = 64;
+
+/// The most bytes that the JSON text of one message's nested values may take together. A few bytes
+/// on the wire can stand for any number: a map in a map's key is escaped once per level, and
+/// each escape doubles it.
+pub const JSON_TEXT_BYTES_MAX: usize = 1 << 20;
