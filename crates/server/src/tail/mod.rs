@@ -248,16 +248,17 @@ impl Tail {
 
     /// Sends the last few records.
     async fn send_latest(mut self, server: &Server, latest: usize, sender: &Sender) {
+        let wanted = latest.min(LATEST_MAX);
         let (client, ending) = (sender.clone(), server.ending.clone());
         let read = blocking(move || {
             let is_over = || client.is_closed() || ending.is_cancelled();
-            let found = self.latest(latest.min(LATEST_MAX), is_over);
+            let found = self.latest(wanted, is_over);
             (self.next_offset, self.is_complete, found)
         });
-        let Ok((next_offset, is_complete, Some(latest))) = read.await else { return };
+        let Ok((next_offset, is_complete, Some(found))) = read.await else { return };
         let mut lines = Lines::default();
-        latest.lines.iter().for_each(|line| lines.line(line));
-        lines.end(next_offset, is_complete, latest.is_cut);
+        found.lines.iter().for_each(|line| lines.line(line));
+        lines.end(next_offset, is_complete, found.is_full && found.lines.len() < wanted);
         drop(sender.send(lines.take()).await);
     }
 
@@ -270,7 +271,7 @@ impl Tail {
         loop {
             let from = end.saturating_sub(reach);
             let found = self.last_from(from, latest, &is_over)?;
-            if found.lines.len() >= latest || found.is_cut || from == 0 {
+            if found.lines.len() >= latest || found.is_full || from == 0 {
                 return Some(found);
             }
             reach = reach.saturating_mul(8);
@@ -303,8 +304,8 @@ impl Tail {
 struct Latest {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
-    /// Whether more would have been wanted than there is room for.
-    is_cut: bool,
+    /// Whether some were left out for their bytes.
+    is_full: bool,
 }
 
 impl Latest {
@@ -317,7 +318,7 @@ impl Latest {
         }
         while self.bytes > LATEST_BYTES_MAX && self.lines.len() > 1 {
             self.pop();
-            self.is_cut = true;
+            self.is_full = true;
         }
     }
 
@@ -340,5 +341,43 @@ impl HttpBody for Chunks {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perflab_model::{ManualClock, Nanos};
+    use perflab_store::{Door, HomeSettings, Origin};
+    use perflab_wire::{BodyForm, Limits, MessageForm, Request};
+
+    #[test]
+    fn looking_for_the_latest_ends_when_nobody_waits_for_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(Nanos(0)));
+        let home = Home::open(dir.path(), HomeSettings::default(), clock).unwrap();
+        let form = BodyForm::Ndjson { category: CategoryName::new("c").unwrap() };
+        let body = "a\nb\nc".into();
+        let request = Request::decode(&form, MessageForm::Plain, body, &Limits::default()).unwrap();
+        let access = &Access::Everything;
+        let origin = Origin { access, door: Door::Ndjson, arrival: Nanos(0), keys: None };
+        drop(home.ingest(&request, &origin).wait());
+        let mut tail = Tail::new(&home, HashSet::from(["c".to_owned()]), &Wanted::default());
+        assert!(tail.latest(2, || true).is_none());
+        assert_eq!(tail.latest(2, || false).unwrap().lines.len(), 2);
+    }
+
+    #[test]
+    fn the_latest_lines_have_a_limit_in_bytes() {
+        let mut latest = Latest::default();
+        let large = vec![b'x'; LATEST_BYTES_MAX / 2];
+        for _ in 0..3 {
+            latest.push(&large, 100);
+        }
+        assert_eq!((latest.lines.len(), latest.is_full), (2, true));
+        latest.push(b"small", 100);
+        assert_eq!((latest.lines.len(), latest.bytes), (2, large.len() + 5));
+        latest.push(&vec![b'x'; LATEST_BYTES_MAX + 1], 100);
+        assert_eq!(latest.lines.len(), 1, "one line is given whatever its length");
     }
 }
