@@ -97,7 +97,13 @@ impl<'m> Decoder<'m, '_> {
                 "an enum"
             }
             Wire::Byte | Wire::I16 | Wire::I32 | Wire::I64 | Wire::Double => return Ok(()),
-            _ => wire.describe(),
+            Wire::True
+            | Wire::False
+            | Wire::Binary
+            | Wire::List
+            | Wire::Set
+            | Wire::Map
+            | Wire::Struct => wire.describe(),
         };
         Err(MessageError::Type { column: field.name.to_string(), section: None, found })
     }
