@@ -1,6 +1,6 @@
 //! Why Thrift bytes are refused.
 
-use super::{JSON_TEXT_BYTES_MAX, THRIFT_DEPTH_MAX};
+use super::{JSON_TEXT_BYTES_MAX, JSON_TEXT_RATIO_MAX, THRIFT_DEPTH_MAX};
 
 /// What is wrong with the bytes of a structured message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,8 +18,8 @@ pub enum ThriftError {
     #[error("nested deeper than {THRIFT_DEPTH_MAX} levels")]
     TooDeep,
     #[error(
-        "its nested values take more than {JSON_TEXT_BYTES_MAX} bytes as JSON text; send fewer of \
-         them in one message"
+        "its nested values are too long as JSON text, which may have {JSON_TEXT_RATIO_MAX} bytes \
+         per byte of the message and {JSON_TEXT_BYTES_MAX} in all; send fewer of them at once"
     )]
     TooLong,
     #[error("{bytes} bytes follow the end of the struct")]

@@ -4,7 +4,7 @@ use super::compact::{CompactReader, Items, Wire};
 use super::idl::{EnumDefinition, Type};
 use super::json_text::JsonText;
 use super::registry::Shape;
-use super::{Envelope, JSON_TEXT_BYTES_MAX, Registry, ThriftError};
+use super::{Envelope, Registry, ThriftError, json_text_bytes_max};
 use crate::json::Number;
 use crate::message::{MessageError, Properties};
 use base64::Engine;
@@ -25,7 +25,7 @@ pub(crate) fn decode(
         shape: registry.shape(envelope.logger()),
         row: batch.begin_row(),
         properties: Properties::default(),
-        json_text_left: JSON_TEXT_BYTES_MAX,
+        json_text_left: json_text_bytes_max(message.len()),
     };
     let mut previous = 0;
     while let Some((id, wire)) = decoder.reader.field(previous)? {
