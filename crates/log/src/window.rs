@@ -122,7 +122,7 @@ impl Window {
             Some((first, run))
                 if run.last.checked_add(1) == Some(seq)
                     && seq - first < RUN_KEYS_MAX
-                    && arrival_ns - run.since_ns <= RUN_AGE_NS_MAX =>
+                    && arrival_ns.saturating_sub(run.since_ns) <= RUN_AGE_NS_MAX =>
             {
                 run.last = seq;
             }
@@ -258,6 +258,16 @@ mod tests {
         assert_eq!(window.fate("p", 1), KeyFate::TooOld { floor: 1 });
         assert_eq!(window.fate("p", 2), KeyFate::New);
         assert_eq!(window.fate("q", 1), KeyFate::Duplicate);
+    }
+
+    #[test]
+    fn arrivals_at_the_ends_of_time_are_no_problem() {
+        let mut window = window(100);
+        for (seq, arrival_ns) in [(1, i64::MIN), (2, i64::MAX), (3, i64::MIN), (4, 0)] {
+            window.insert("p", seq, arrival_ns);
+        }
+        assert_eq!(window.fate("p", 4), KeyFate::Duplicate);
+        assert_eq!(window.fate("p", 5), KeyFate::New);
     }
 
     #[test]

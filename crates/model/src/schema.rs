@@ -169,6 +169,37 @@ impl SchemaState {
         columns
     }
 
+    /// Whether a field of this name and kind could be in a row.
+    pub(crate) fn check_kind(&self, name: &str, kind: Kind) -> Result<(), SchemaError> {
+        match &self.schema {
+            Schema::Open { .. } => Ok(()),
+            Schema::Declared { columns, .. } => {
+                check_declared(columns, std::iter::once((name, kind)))
+            }
+        }
+    }
+
+    /// Whether a row that brought `added` new columns could bring this one too. Whether there is
+    /// room for all of them is up to [`Self::admit`].
+    pub(crate) fn check_new(
+        &self,
+        name: &str,
+        kind: Kind,
+        added: usize,
+    ) -> Result<(), SchemaError> {
+        self.check_kind(name, kind)?;
+        let Schema::Open { columns_max } = self.schema else { return Ok(()) };
+        if added < columns_max {
+            return Ok(());
+        }
+        // A dataset that is past its limit keeps what it has.
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if added < known.count {
+            return Ok(());
+        }
+        Err(SchemaError::TooManyColumns { column: name.to_owned(), columns_max })
+    }
+
     /// Adds the columns of one row, all or none: two requests that race for the last free
     /// column can't both have it.
     pub fn admit<'a>(

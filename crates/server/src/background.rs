@@ -61,6 +61,6 @@ fn retain(home: &Home) {
             files_rewritten = retained.files_rewritten,
             "removed what is past its retention"
         ),
-        Err(error) => tracing::warn!(%error, "retention failed"),
+        Err(error) => tracing::warn!(error = chain(&error), "retention failed"),
     }
 }

@@ -1,7 +1,6 @@
 //! Reads a body without ever holding more than it may.
 
 use std::io::{self, Read};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -17,11 +16,6 @@ use crate::state::Server;
 
 /// A body's buffer starts no larger than this, whatever its length is said to be.
 const BUFFER_BYTES: usize = 1 << 20;
-/// How much of a refused body is read and thrown away, so that its sender gets to read the
-/// answer instead of a broken connection,
-const DISCARD_BYTES_MAX: u64 = 4 << 30;
-/// and for how long.
-const DISCARD_TIME_MAX: Duration = Duration::from_secs(30);
 /// A decompressed body is accounted for in steps of this size.
 const DECOMPRESS_STEP_BYTES: usize = 256 << 10;
 /// The most memory that a zstd frame may ask for: 16 MiB, what `zstd -19` uses twice over.
@@ -40,12 +34,11 @@ impl Server {
         let declared = body.size_hint().exact();
         let too_large = declared.is_some_and(|bytes| bytes > bytes_max as u64);
         if too_large {
-            discard(body);
             return Err(ApiError::too_large(bytes_max));
         }
         let expected = declared.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
-        let Ok(hold) = self.budget.hold(expected) else {
-            discard(body);
+        // No more than the buffer starts with: who only says that much will come holds nothing.
+        let Ok(hold) = self.budget.hold(expected.min(BUFFER_BYTES)) else {
             return Err(ApiError::over_budget());
         };
         let deadline = Instant::now() + self.settings.limits.body_timeout;
@@ -70,13 +63,9 @@ impl Reading {
         while let Some(chunk) = self.next_chunk(limits).await? {
             let after = bytes.len() + chunk.len();
             if after > self.bytes_max {
-                discard(self.body);
                 return Err(ApiError::too_large(self.bytes_max));
             }
-            // Of declared length: accounted for already.
-            let unexpected = after.saturating_sub(self.expected.max(bytes.len()));
-            if self.hold.grow(unexpected).is_err() {
-                discard(self.body);
+            if self.hold.grow(after.saturating_sub(self.hold.bytes())).is_err() {
                 return Err(ApiError::over_budget());
             }
             if bytes.is_empty() && chunk.len() == self.expected {
@@ -111,20 +100,6 @@ impl Reading {
 
 fn too_slow() -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "the body was sent too slowly")
-}
-
-/// Reads the rest of a body and throws it away while the answer is on its way.
-fn discard(mut body: Body) {
-    let discarding = async move {
-        let mut bytes = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            bytes += frame.data_ref().map_or(0, |chunk| chunk.len() as u64);
-            if bytes > DISCARD_BYTES_MAX {
-                break;
-            }
-        }
-    };
-    drop(tokio::spawn(timeout(DISCARD_TIME_MAX, discarding)));
 }
 
 /// How a body is compressed.

@@ -38,6 +38,10 @@ impl Budget {
 }
 
 impl Hold {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Takes more. What one body holds alone may exceed the budget: otherwise a body limit above
     /// it would be a lie.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), OverBudget> {

@@ -1,11 +1,11 @@
 //! `/api/categories`: what there is, and how it is kept.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use perflab_log::CategorySpan;
 use perflab_model::{CategoryName, Nanos};
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::access::Known;
 use crate::error::ApiError;
+use crate::query::Asked;
 use crate::state::{Server, blocking};
 
 /// The largest body that changes settings; a declared schema is in it.
@@ -129,7 +130,7 @@ where
 
 pub(crate) async fn put_category(
     State(server): State<Arc<Server>>,
-    Query(target): Query<Target>,
+    Asked(target): Asked<Target>,
     body: Body,
 ) -> Result<Json<Settings>, ApiError> {
     let category = CategoryName::new(&target.category)
@@ -137,8 +138,11 @@ pub(crate) async fn put_category(
     let received = server.receive(body, SETTINGS_BYTES_MAX).await?;
     let changes: Changes = serde_json::from_slice(&received.bytes)
         .map_err(|error| ApiError::bad_request(format!("the body is no settings: {error}")))?;
-    let home = Arc::clone(&server.home);
-    blocking(move || change(&home, &category, changes)).await?.map(Json)
+    let change = move || {
+        let _turn = server.changing_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&server.home, &category, changes)
+    };
+    blocking(change).await?.map(Json)
 }
 
 fn change(home: &Home, category: &CategoryName, changes: Changes) -> Result<Settings, ApiError> {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use perflab_log::{Check, Damage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
+use crate::query::Asked;
 use crate::state::{Server, blocking};
 
 #[derive(Debug, Deserialize)]
@@ -45,7 +46,7 @@ struct Unreadable {
 
 pub(crate) async fn post_check(
     State(server): State<Arc<Server>>,
-    Query(options): Query<Options>,
+    Asked(options): Asked<Options>,
 ) -> Result<Json<Report>, ApiError> {
     let home = Arc::clone(&server.home);
     let checked = blocking(move || {

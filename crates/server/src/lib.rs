@@ -16,6 +16,7 @@ mod listen;
 mod metrics;
 mod origin;
 mod page;
+mod query;
 mod serve;
 mod settings;
 mod state;
@@ -23,6 +24,7 @@ mod tail;
 mod thrift;
 mod tls;
 mod tokens;
+mod unread;
 mod watch;
 
 pub use access::Peer;

@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,10 +25,15 @@ use tower::ServiceExt;
 
 use crate::access::Peer;
 use crate::settings::ServerLimits;
+use crate::unread::Unread;
 
 const SOCKET: &str = "server.sock";
 /// How long accepting pauses when the process has no descriptors left.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// How long a peer may leave what was sent to it unread or unacknowledged.
+const UNREAD_MS_MAX: u32 = 60_000;
+/// How often a peer that is silent is asked whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// The connections of one server, and how they end.
 #[derive(Debug, Clone)]
@@ -96,9 +102,10 @@ impl Connections {
         on_loopback: bool,
         place: OwnedSemaphorePermit,
     ) {
-        // Answers are written whole: waiting for more to send would only delay them. A socket
-        // that refuses the option works all the same.
-        drop(stream.set_nodelay(true));
+        // A socket that refuses an option works all the same.
+        if let Err(error) = prepare(&stream) {
+            tracing::debug!(%error, "a socket's options could not all be set");
+        }
         let peer = Peer::Tcp { on_loopback, is_tls: tls.is_some() };
         // Taken now: from here on the connection counts as accepted.
         let watcher = self.graceful.watcher();
@@ -142,7 +149,9 @@ impl Serving {
         let Self { router, limits, abort } = self;
         let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(peer);
-            router.clone().oneshot(request.map(Body::new))
+            let (head, body) = request.into_parts();
+            let body = Body::new(Unread::new(&head.headers, body));
+            router.clone().oneshot(hyper::Request::from_parts(head, body))
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -155,6 +164,16 @@ impl Serving {
             () = abort.cancelled() => {}
         }
     }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // Answers are written whole: waiting for more to send would only delay them.
+    stream.set_nodelay(true)?;
+    // A peer that has gone, or that reads nothing of its answer, would keep its place for ever.
+    sockopt::set_tcp_user_timeout(stream, UNREAD_MS_MAX)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE)?;
+    Ok(sockopt::set_socket_keepalive(stream, true)?)
 }
 
 /// Nobody but the user whose home this is, and root, whatever the socket's mode says.
@@ -203,5 +222,22 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         drop(fs::remove_file(&self.path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_stops_reading_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        prepare(&stream).unwrap();
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), UNREAD_MS_MAX);
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), KEEPALIVE);
+        assert!(stream.nodelay().unwrap());
     }
 }

@@ -1,5 +1,5 @@
 //! Keeps web pages out: a page on another site must not be able to post to, or read from, a
-//! server that is open because it listens on loopback only.
+//! server that its reader's browser can reach, least of all one that asks for no token.
 //!
 //! A browser sends such a page's requests with the page's `Origin`, or, after DNS rebinding,
 //! with the page's own host name in `Host`. Other programs send neither.
@@ -25,8 +25,8 @@ pub(crate) async fn check(
     if let Peer::Tcp { on_loopback, is_tls } = peer {
         let headers = request.headers();
         let host = only(headers, &header::HOST)?;
-        if on_loopback {
-            check_host(host, server.settings.host_name.as_deref())?;
+        if on_loopback || server.needs_no_token(peer) {
+            check_host(host, server.settings.host_name.as_deref(), on_loopback)?;
         }
         if let Some(origin) = only(headers, &header::ORIGIN)? {
             check_origin(origin, is_tls, host.unwrap_or_default())?;
@@ -46,14 +46,24 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>
     text.map_err(|_not_text| ApiError::bad_request(format!("`{name}` is not text")))
 }
 
-fn check_host(host: Option<&str>, host_name: Option<&str>) -> Result<(), ApiError> {
+fn check_host(
+    host: Option<&str>,
+    host_name: Option<&str>,
+    on_loopback: bool,
+) -> Result<(), ApiError> {
     let name = without_port(host.unwrap_or_default());
     let is_configured = host_name.is_some_and(|configured| name.eq_ignore_ascii_case(configured));
-    if is_configured || is_loopback(name) {
+    // Rebinding needs a name: a page whose host is an address was served by that address.
+    let is_address = !on_loopback && name.parse::<IpAddr>().is_ok();
+    if is_configured || is_loopback(name) || is_address {
         return Ok(());
     }
     let message = format!("this server is not called `{}`", name.escape_debug());
-    let hint = "use `localhost`, or start the server with `--host-name NAME`";
+    let hint = if on_loopback {
+        "use `localhost`, or start the server with `--host-name NAME`"
+    } else {
+        "use its IP address, start it with `--host-name NAME`, or protect it with a token"
+    };
     Err(ApiError::forbidden(message).with_hint(hint))
 }
 
@@ -89,13 +99,23 @@ mod tests {
     fn loopback_has_many_names_and_others_have_none() {
         for host in ["localhost", "LOCALHOST:7117", "127.0.0.1:1", "127.9.9.9", "[::1]:80", "[::1]"]
         {
-            assert!(check_host(Some(host), None).is_ok(), "{host}");
+            assert!(check_host(Some(host), None, true).is_ok(), "{host}");
         }
         for host in ["evil.example", "localhost.evil.example", "10.0.0.1", "", "127.0.0.1.nip.io"] {
-            assert!(check_host(Some(host), None).is_err(), "{host}");
+            assert!(check_host(Some(host), None, true).is_err(), "{host}");
         }
-        assert!(check_host(None, None).is_err());
-        assert!(check_host(Some("lab:7117"), Some("lab")).is_ok());
+        assert!(check_host(None, None, true).is_err());
+        assert!(check_host(Some("lab:7117"), Some("lab"), true).is_ok());
+    }
+
+    #[test]
+    fn off_loopback_an_address_is_as_good_as_a_name() {
+        for host in ["10.0.0.1:7117", "[fe80::1]:7117", "localhost", "lab"] {
+            assert!(check_host(Some(host), Some("lab"), false).is_ok(), "{host}");
+        }
+        for host in ["evil.example", "10.0.0.1.nip.io", ""] {
+            assert!(check_host(Some(host), Some("lab"), false).is_err(), "{host}");
+        }
     }
 
     #[test]

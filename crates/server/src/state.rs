@@ -1,7 +1,7 @@
 //! What all requests share.
 
 use std::num::NonZero;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use perflab_store::Home;
 use tokio::sync::{Semaphore, watch};
@@ -21,6 +21,9 @@ pub(crate) struct Server {
     /// Large bodies that may be decoded at once: one per core. More threads would take turns on
     /// the same cores, each with a body's worth of memory of its own.
     pub(crate) decoders: Semaphore,
+    /// Held while a category's settings are read, changed and written: of two changes at once none
+    /// is lost.
+    pub(crate) changing_settings: Mutex<()>,
     /// The sequence after the last committed record.
     pub(crate) commits: watch::Receiver<u64>,
     /// Cancelled when the server is about to end: answers without an end of their own end then.
@@ -38,7 +41,17 @@ impl Server {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let decoders = Semaphore::new(cores);
         let ending = CancellationToken::new();
-        Arc::new(Self { home, settings, metrics, budget, decoders, commits, ending })
+        let changing_settings = Mutex::default();
+        Arc::new(Self {
+            home,
+            settings,
+            metrics,
+            budget,
+            decoders,
+            changing_settings,
+            commits,
+            ending,
+        })
     }
 }
 

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use perflab_store::RegisterError;
+use perflab_store::{CatalogError, RegisterError};
 use perflab_wire::Registry;
 use perflab_wire::structured::IDL_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Known;
 use crate::error::ApiError;
+use crate::query::Asked;
 use crate::state::{Server, blocking};
 
 /// The longest name of a definition.
@@ -42,7 +43,7 @@ struct Listed {
 
 pub(crate) async fn post_thrift(
     State(server): State<Arc<Server>>,
-    Query(Named { name }): Query<Named>,
+    Asked(Named { name }): Asked<Named>,
     body: Body,
 ) -> Result<Json<Registered>, ApiError> {
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
@@ -71,12 +72,14 @@ pub(crate) async fn get_thrift(
     _: Known,
 ) -> Result<Json<Listing>, ApiError> {
     let home = Arc::clone(&server.home);
-    let idls = blocking(move || home.idls()).await?.map_err(|error| ApiError::failed(&error))?;
-    let idls = idls.into_iter().map(|idl| Listed {
-        // One that this version can't read names no targets.
-        targets: Registry::default().register(&idl.text).unwrap_or_default(),
-        name: idl.name,
-        registered: idl.registered.to_string(),
+    let listing = blocking(move || {
+        let idls = home.idls()?.into_iter().map(|idl| Listed {
+            // One that this version can't read names no targets.
+            targets: Registry::default().register(&idl.text).unwrap_or_default(),
+            name: idl.name,
+            registered: idl.registered.to_string(),
+        });
+        Ok(Listing { idls: idls.collect() })
     });
-    Ok(Json(Listing { idls: idls.collect() }))
+    listing.await?.map(Json).map_err(|error: CatalogError| ApiError::failed(&error))
 }

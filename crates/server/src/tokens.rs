@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use perflab_model::Nanos;
 use perflab_store::{CatalogError, Glob, NewToken, Token, TokenError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
+use crate::query::Asked;
 use crate::state::{Server, blocking};
 
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -106,7 +107,7 @@ impl Listed {
 
 pub(crate) async fn delete_token(
     State(server): State<Arc<Server>>,
-    Query(Named { name }): Query<Named>,
+    Asked(Named { name }): Asked<Named>,
 ) -> Result<StatusCode, ApiError> {
     let home = Arc::clone(&server.home);
     let wanted = name.clone();

@@ -42,6 +42,8 @@ pub struct Batch {
     first: usize,
     /// The columns whose dictionary the row that is being built made longer, in that order.
     interned: Vec<usize>,
+    /// The bytes of all dictionaries' strings.
+    text_bytes: usize,
 }
 
 impl Batch {
@@ -56,6 +58,7 @@ impl Batch {
             hasher: RandomState::default(),
             first: NO_COLUMN,
             interned: Vec::new(),
+            text_bytes: 0,
         }
     }
 
@@ -75,6 +78,14 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
+    }
+
+    /// About how much memory the rows take: what every column would if it were full, and all
+    /// distinct strings.
+    pub fn bytes(&self) -> usize {
+        /// A time, a weight, or one value of a column.
+        const VALUE_BYTES: usize = 8;
+        self.len() * (self.columns.len() + 2) * VALUE_BYTES + self.text_bytes
     }
 
     /// Each row's time, in nanoseconds since the Unix epoch.

@@ -1,7 +1,7 @@
 //! Building one row of a batch.
 
 use super::{Batch, Column, Kind, NO_COLUMN};
-use crate::{Nanos, SchemaError};
+use crate::{COLUMNS_MAX, Nanos, SchemaError};
 
 /// The longest name of a column, in bytes.
 pub const COLUMN_NAME_BYTES_MAX: usize = 255;
@@ -21,20 +21,37 @@ pub enum RowError {
     Schema(#[from] SchemaError),
 }
 
+impl RowError {
+    /// Of a name that starts like this and has so many bytes.
+    pub fn name_too_long(start: &str, bytes: usize) -> Self {
+        Self::NameTooLong { start: start.chars().take(32).collect(), bytes }
+    }
+}
+
 /// A row that is being built: its values are in the batch, and go away again unless committed.
 #[derive(Debug)]
 pub struct RowBuilder<'b> {
     batch: &'b mut Batch,
     columns_before: usize,
+    text_bytes_before: usize,
     /// The column of the field before this one: what came after it last time is the first guess.
     previous: usize,
+    /// Nulls in columns that the batch doesn't have, sorted: they make no column, but the row may
+    /// not have such a field again.
+    nulls: Vec<(Box<str>, Kind)>,
     committed: bool,
 }
 
 impl<'b> RowBuilder<'b> {
     pub(super) fn new(batch: &'b mut Batch) -> Self {
-        let columns_before = batch.columns.len();
-        Self { batch, columns_before, previous: NO_COLUMN, committed: false }
+        Self {
+            columns_before: batch.columns.len(),
+            text_bytes_before: batch.text_bytes,
+            batch,
+            previous: NO_COLUMN,
+            nulls: Vec::new(),
+            committed: false,
+        }
     }
 
     pub fn int(&mut self, name: &str, value: i64) -> Result<(), RowError> {
@@ -53,7 +70,7 @@ impl<'b> RowBuilder<'b> {
             return self.null(name, Kind::String);
         }
         let is_new = self.slot(name, Kind::String)?.push_string(value);
-        self.note_interned(is_new, name)
+        self.note_interned(is_new, name, value)
     }
 
     /// A vector keeps the order and duplicates; a set is sorted and made unique.
@@ -66,22 +83,47 @@ impl<'b> RowBuilder<'b> {
         self.slot(name, kind.into())?;
         for item in items {
             let is_new = self.batch.columns[self.previous].push_item(item);
-            self.note_interned(is_new, name)?;
+            self.note_interned(is_new, name, item)?;
         }
         let ended = self.batch.columns[self.previous].end_list();
         ended.ok_or_else(|| RowError::Full { column: name.to_owned() })
     }
 
-    /// A null whose kind is known: the dataset has the column, this row has no value in it.
+    /// A null whose kind is known. It is checked like a value and makes no column: a dataset has
+    /// the columns that some row has a value in.
     pub fn null(&mut self, name: &str, kind: Kind) -> Result<(), RowError> {
-        let len = self.batch.len() + 1;
-        self.slot(name, kind)?.pad_to(len);
-        Ok(())
+        let guessed = self.batch.columns.get(self.guess());
+        let is_known = guessed.is_some_and(|column| column.is(name, kind))
+            || self.batch.position(name, kind).is_some();
+        if is_known {
+            let len = self.batch.len() + 1;
+            self.slot(name, kind)?.pad_to(len);
+            return Ok(());
+        }
+        check_name(name)?;
+        self.batch.schema.check_kind(name, kind)?;
+        match self.find_null(name, kind) {
+            Ok(_) => Err(RowError::Twice { column: name.to_owned() }),
+            Err(_) if self.nulls.len() >= COLUMNS_MAX => {
+                let (column, columns_max) = (name.to_owned(), COLUMNS_MAX);
+                Err(SchemaError::TooManyColumns { column, columns_max }.into())
+            }
+            Err(place) => {
+                self.nulls.insert(place, (name.into(), kind));
+                Ok(())
+            }
+        }
+    }
+
+    /// Where among the nulls this one is, or where it would be.
+    fn find_null(&self, name: &str, kind: Kind) -> Result<usize, usize> {
+        self.nulls.binary_search_by(|(null, null_kind)| (&**null, *null_kind).cmp(&(name, kind)))
     }
 
     /// Whether the row has a field of this name, of any kind.
     pub fn contains(&self, name: &str) -> bool {
-        self.kinds_of(name) > 0
+        let has_null = || Kind::ALL.iter().any(|&kind| self.find_null(name, kind).is_ok());
+        self.kinds_of(name) > 0 || has_null()
     }
 
     /// Whether the field that was added last has a namesake of another kind in this row.
@@ -151,6 +193,12 @@ impl<'b> RowBuilder<'b> {
             Some(position) => position,
             None => {
                 check_name(name)?;
+                if self.find_null(name, kind).is_ok() {
+                    return Err(RowError::Twice { column: name.to_owned() });
+                }
+                // Before the column takes any memory: it is filled up to this row.
+                let added = self.batch.columns.len() - self.columns_before;
+                self.batch.schema.check_new(name, kind, added)?;
                 self.batch.add_column(name, kind)
             }
         };
@@ -162,10 +210,18 @@ impl<'b> RowBuilder<'b> {
     }
 
     #[inline]
-    fn note_interned(&mut self, is_new: Option<bool>, name: &str) -> Result<(), RowError> {
+    fn note_interned(
+        &mut self,
+        is_new: Option<bool>,
+        name: &str,
+        string: &str,
+    ) -> Result<(), RowError> {
         match is_new {
             Some(false) => {}
-            Some(true) => self.batch.interned.push(self.previous),
+            Some(true) => {
+                self.batch.interned.push(self.previous);
+                self.batch.text_bytes += string.len();
+            }
             None => {
                 return Err(RowError::Full { column: name.to_owned() });
             }
@@ -178,6 +234,7 @@ impl Drop for RowBuilder<'_> {
     fn drop(&mut self) {
         if !self.committed {
             self.batch.roll_back(self.columns_before);
+            self.batch.text_bytes = self.text_bytes_before;
         }
     }
 }
@@ -203,8 +260,7 @@ fn check_name(name: &str) -> Result<(), RowError> {
         return Err(RowError::Unnamed);
     }
     if name.len() > COLUMN_NAME_BYTES_MAX {
-        let start = name.chars().take(32).collect();
-        return Err(RowError::NameTooLong { start, bytes: name.len() });
+        return Err(RowError::name_too_long(name, name.len()));
     }
     Ok(())
 }

@@ -120,9 +120,9 @@ fn a_declared_schema_refuses_the_row_and_knows_null() {
 
     let mut row = batch.begin_row();
     row.int("n", 1).unwrap();
-    row.int("m", 1).unwrap();
-    let refused = row.commit(Nanos(0), 1.0).unwrap_err();
+    let refused = row.int("m", 1).unwrap_err();
     assert!(refused.to_string().contains("field `m` is not currently used"));
+    drop(row);
     assert_eq!(batch.len(), 1);
 }
 
@@ -138,6 +138,87 @@ fn the_limit_of_columns_counts_over_all_batches_of_a_dataset() {
     assert_eq!(add("a"), Ok(1));
     assert!(add("b").is_err());
     assert_eq!(add("a"), Ok(1));
+}
+
+#[test]
+fn a_row_stops_at_the_first_column_that_has_no_room() {
+    let state = Arc::new(SchemaState::new(Schema::Open { columns_max: 2 }));
+    let mut batch = Batch::new(state);
+    for _ in 0..1000 {
+        let mut row = batch.begin_row();
+        row.int("a", 1).unwrap();
+        row.commit(Nanos(0), 1.0).unwrap();
+    }
+    let before = snapshot(&batch);
+    let mut row = batch.begin_row();
+    row.int("b", 1).unwrap();
+    row.int("c", 1).unwrap();
+    let refused = row.int("d", 1).unwrap_err().to_string();
+    assert_eq!(refused, "field `d` would be column 3, the limit is 2");
+    drop(row);
+    assert_eq!(snapshot(&batch), before);
+
+    let known = [("a", Kind::Int), ("b", Kind::Int), ("c", Kind::Int)];
+    let past = SchemaState::with_columns(Schema::Open { columns_max: 2 }, known);
+    let mut batch = Batch::new(Arc::new(past));
+    let mut row = batch.begin_row();
+    known.iter().for_each(|(name, _)| row.int(name, 1).unwrap());
+    row.commit(Nanos(0), 1.0).unwrap();
+
+    let schema = Schema::declared_from_json(r#"{"int":["n"]}"#).unwrap();
+    let mut batch = Batch::new(Arc::new(SchemaState::new(schema)));
+    assert!(batch.begin_row().int("m", 1).is_err(), "before it takes any memory");
+}
+
+#[test]
+fn the_size_of_a_batch_is_known() {
+    let mut batch = open_batch();
+    assert_eq!(batch.bytes(), 0);
+    let mut row = batch.begin_row();
+    row.string("s", &"x".repeat(1000)).unwrap();
+    row.strings("t", ListKind::Set, ["abc", "abc"]).unwrap();
+    row.commit(Nanos(0), 1.0).unwrap();
+    let bytes = batch.bytes();
+    assert_eq!(bytes, 1003 + 4 * 8);
+    let mut row = batch.begin_row();
+    row.string("s", "other").unwrap();
+    drop(row);
+    assert_eq!(batch.bytes(), bytes, "as before");
+}
+
+#[test]
+fn a_null_makes_no_column_and_is_checked_like_a_value() {
+    let mut batch = open_batch();
+    let twice = |column: &str| Err(RowError::Twice { column: column.to_owned() });
+    let mut row = batch.begin_row();
+    row.null("n", Kind::Int).unwrap();
+    row.null("n", Kind::Float).unwrap();
+    assert!(row.contains("n") && !row.contains("m"));
+    assert_eq!(row.null("n", Kind::Int), twice("n"));
+    assert_eq!(row.int("n", 1), twice("n"));
+    assert_eq!(row.null("", Kind::Int), Err(RowError::Unnamed));
+    row.string("n", "another kind").unwrap();
+    row.commit(Nanos(0), 1.0).unwrap();
+    let kinds: Vec<_> = batch.columns().iter().map(|c| (c.name(), c.kind())).collect();
+    assert_eq!(kinds, [("n", Kind::String)]);
+    assert_eq!(batch.schema().columns(), [("n".to_owned(), Kind::String)]);
+
+    let mut row = batch.begin_row();
+    row.null("n", Kind::String).unwrap();
+    assert_eq!(row.string("n", "x"), twice("n"), "also where there is a column");
+    drop(row);
+    let mut row = batch.begin_row();
+    (0..4096).for_each(|n| row.null(&n.to_string(), Kind::Int).unwrap());
+    assert!(row.null("one more", Kind::Int).is_err());
+    drop(row);
+
+    let schema = Schema::declared_from_json(r#"{"int":["n"]}"#).unwrap();
+    let mut batch = Batch::new(Arc::new(SchemaState::new(schema)));
+    let mut row = batch.begin_row();
+    row.null("n", Kind::Int).unwrap();
+    let kind = row.null("n", Kind::Float).unwrap_err().to_string();
+    assert_eq!(kind, "field `n` is declared as int, not float");
+    assert!(row.null("m", Kind::Int).is_err(), "undeclared");
 }
 
 type Fields = BTreeMap<(u8, u8), i64>;

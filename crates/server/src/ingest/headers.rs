@@ -39,16 +39,16 @@ pub(super) fn keys_of(headers: &HeaderMap) -> Result<Option<Keys>, ApiError> {
 }
 
 /// When the entries arrived: now, or when they were spooled on their way. Nothing arrives in the
-/// future.
+/// future; a machine whose clock was behind is believed, since what it spooled could never be
+/// sent otherwise. No clock shows a time before 1970.
 pub(super) fn arrival_of(headers: &HeaderMap, now: Nanos) -> Result<Nanos, ApiError> {
     let Some(value) = text(headers, ARRIVAL)? else {
         return Ok(now);
     };
-    let arrival: i64 = value
-        .trim()
-        .parse()
-        .map_err(|_not_a_number| bad(format!("`{ARRIVAL}` is not a unix time in nanoseconds")))?;
-    Ok(Nanos(arrival).min(now))
+    match value.trim().parse::<i64>() {
+        Ok(arrival @ 0..) => Ok(Nanos(arrival).min(now)),
+        Ok(_) | Err(_) => Err(bad(format!("`{ARRIVAL}` is not a unix time in nanoseconds"))),
+    }
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ApiError> {

@@ -11,12 +11,12 @@ pub(crate) use scribe::post_scribe_logs;
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use perflab_model::Nanos;
-use perflab_store::{Access, Answer, Door, Keys, Origin, Ticket};
-use perflab_wire::{BodyError, BodyForm, MessageForm, Request, Secret};
+use perflab_store::{Access, Answer, Door, Keys, Origin, Settled, Ticket};
+use perflab_wire::{BodyError, BodyForm, Limits, MessageForm, Request, Secret};
 
 use crate::access::Peer;
 use crate::body::{Encoding, Received};
@@ -28,6 +28,9 @@ use headers::{arrival_of, keys_of};
 /// Bodies up to this size are decoded right where they were read: that takes less time than
 /// handing them to another thread and back. Larger ones would keep other requests waiting.
 const INLINE_BYTES_MAX: usize = 64 << 10;
+/// Nor are bodies of more entries than this decoded there: each that is refused becomes a row of
+/// its own, many times longer than the entry.
+const INLINE_ENTRIES_MAX: usize = 1000;
 
 /// How a request's body is to be understood.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ struct Delivery {
 struct Queued {
     request: Request,
     ticket: Ticket,
+    /// Whether it took so long to take in that the answer may too.
+    is_large: bool,
     /// Until the answer is known.
     _hold: Hold,
 }
@@ -77,12 +82,20 @@ async fn accept(
     };
     let received = server.receive(body, server.settings.limits.body_bytes_max).await?;
     server.metrics.body_bytes.inc_by(received.bytes.len() as u64);
-    let queued = delivery.run(received).await?;
-    let settled = queued.ticket.settled().await;
-    let request = queued.request;
-    let answer = settled.answer(&server.home, |index| request.entries().nth(index)?.ok());
+    let Queued { request, ticket, is_large, _hold } = delivery.run(received).await?;
+    let settled = ticket.settled().await;
+    if is_large {
+        let server = Arc::clone(server);
+        return blocking(move || conclude(&server, door, &request, settled)).await;
+    }
+    Ok(conclude(server, door, &request, settled))
+}
+
+/// The answer to entries that have landed.
+fn conclude(server: &Server, door: Door, request: &Request, settled: Settled) -> Response {
+    let answer = settled.answer(&server.home, |index| request.entry(index));
     note(server, door, &answer);
-    Ok(answer::respond(door, &answer))
+    answer::respond(door, &answer)
 }
 
 /// What the token in the head allows. A body may hold one instead, except that NDJSON can't.
@@ -104,7 +117,13 @@ impl Delivery {
         let is_small =
             received.bytes.len() <= INLINE_BYTES_MAX && self.encoding == Encoding::Identity;
         if is_small {
-            return self.take_in(received);
+            let limits = inline_limits(&self.server.settings.limits.request);
+            match self.decode(received.bytes.clone(), &limits) {
+                // Not so small: the other way in has the limits that count.
+                Err(BodyError::TooManyEntries { .. } | BodyError::DecompressedTooLarge { .. }) => {}
+                Err(error) => return Err(unreadable(&error)),
+                Ok(request) => return self.queue(request, received, false),
+            }
         }
         let server = Arc::clone(&self.server);
         // Never closed, so there is always a turn.
@@ -116,10 +135,31 @@ impl Delivery {
 
     fn take_in(self, received: Received) -> Result<Queued, ApiError> {
         let limits = &self.server.settings.limits;
-        let Received { bytes, hold } = received.decompress(self.encoding, limits.body_bytes_max)?;
-        let Form { door, body, messages } = &self.form;
-        let request = Request::decode(body, *messages, bytes, &limits.request)
+        let received = received.decompress(self.encoding, limits.body_bytes_max)?;
+        let request = self
+            .decode(received.bytes.clone(), &limits.request)
             .map_err(|error| unreadable(&error))?;
+        self.queue(request, received, true)
+    }
+
+    fn decode(&self, bytes: Bytes, limits: &Limits) -> Result<Request, BodyError> {
+        let Form { body, messages, .. } = &self.form;
+        Request::decode(body, *messages, bytes, limits)
+    }
+
+    /// Checks the entries and queues those that are good.
+    fn queue(
+        self,
+        request: Request,
+        received: Received,
+        is_large: bool,
+    ) -> Result<Queued, ApiError> {
+        let Received { bytes, mut hold } = received;
+        // What was compressed inside the body is longer than the body.
+        if hold.grow(request.message_bytes().saturating_sub(bytes.len())).is_err() {
+            return Err(ApiError::over_budget());
+        }
+        drop(bytes);
         let access = match &self.access {
             Some(access) => access.clone(),
             None => self.server.access(self.peer, request.token())?,
@@ -130,12 +170,21 @@ impl Delivery {
         }
         let origin = Origin {
             access: &access,
-            door: *door,
+            door: self.form.door,
             arrival: self.arrival,
             keys: self.keys.as_ref(),
         };
         let ticket = self.server.home.ingest(&request, &origin);
-        Ok(Queued { request, ticket, _hold: hold })
+        Ok(Queued { request, ticket, is_large, _hold: hold })
+    }
+}
+
+/// The limits within which a small body is no more work than its size says.
+fn inline_limits(limits: &Limits) -> Limits {
+    Limits {
+        message_bytes_max: limits.message_bytes_max,
+        entries_max: limits.entries_max.min(INLINE_ENTRIES_MAX),
+        decompressed_bytes_max: limits.decompressed_bytes_max.min(INLINE_BYTES_MAX),
     }
 }
 
@@ -148,6 +197,9 @@ fn unreadable(error: &BodyError) -> ApiError {
         | BodyError::Logs(_)
         | BodyError::NoLogs
         | BodyError::Twice { .. }
+        | BodyError::TwoLogs
+        | BodyError::NotText { .. }
+        | BodyError::NoMark
         | BodyError::Type { .. }
         | BodyError::TokenUtf8
         | BodyError::Base64(_)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use perflab_model::CategoryName;
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::{Form, accept};
 use crate::access::{HeadToken, Peer};
 use crate::error::ApiError;
+use crate::query::Asked;
 use crate::state::Server;
 
 #[derive(Debug, Deserialize)]
@@ -25,7 +26,7 @@ pub(crate) async fn post_log(
     State(server): State<Arc<Server>>,
     peer: Peer,
     HeadToken(token): HeadToken,
-    Query(target): Query<Target>,
+    Asked(target): Asked<Target>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -62,6 +62,8 @@ struct EndLine {
 struct EndPlace {
     next_offset: u64,
     complete: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
 }
 
 impl Lines {
@@ -122,8 +124,9 @@ impl Lines {
         self.push(&ErrorLine { error: ErrorText { message } });
     }
 
-    pub(super) fn end(&mut self, next_offset: u64, complete: bool) {
-        self.push(&EndLine { end: EndPlace { next_offset, complete } });
+    /// `cut` says that there was no room for all that was asked for.
+    pub(super) fn end(&mut self, next_offset: u64, complete: bool, cut: bool) {
+        self.push(&EndLine { end: EndPlace { next_offset, complete, cut } });
     }
 
     fn push(&mut self, line: &impl Serialize) {

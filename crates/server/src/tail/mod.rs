@@ -40,6 +40,8 @@ const CHUNKS_MAX: usize = 2;
 const CATEGORIES_MAX: usize = 100;
 /// The most records that `latest` gives.
 const LATEST_MAX: usize = 1000;
+/// The most bytes that `latest` gives: what is older is left out, and the end says so.
+const LATEST_BYTES_MAX: usize = 4 << 20;
 /// How far before the end of the log the latest records are looked for first, in records of any
 /// category; each further attempt goes back eight times as far.
 const LATEST_REACH: u64 = 4096;
@@ -65,7 +67,7 @@ pub(crate) async fn get_tail(
     let tail = Tail::new(&server.home, categories, &wanted);
     tokio::spawn(async move {
         match wanted.latest {
-            Some(latest) => tail.send_latest(latest, &sender).await,
+            Some(latest) => tail.send_latest(&server, latest, &sender).await,
             None => tail.send(&server, wanted.follow, &sender).await,
         }
     });
@@ -91,6 +93,12 @@ impl Wanted {
         if !(1..=CATEGORIES_MAX).contains(&wanted.categories.len()) {
             let message = format!("give 1 to {CATEGORIES_MAX} categories as `category`");
             return Err(ApiError::bad_request(message));
+        }
+        let is_latest_alone = wanted.from.is_none() && wanted.limit.is_none() && !wanted.follow;
+        if wanted.latest.is_some() && !is_latest_alone {
+            let message = "`latest` goes with neither `from`, `limit` nor `follow`";
+            let hint = "follow from the `next_offset` at the end of what `latest` gives";
+            return Err(ApiError::bad_request(message).with_hint(hint));
         }
         Ok(wanted)
     }
@@ -171,7 +179,9 @@ impl Tail {
             commits.mark_unchanged();
             let Ok((tail, step, chunk)) = blocking(move || self.step()).await else { return };
             self = tail;
-            if !chunk.is_empty() && sender.send(chunk).await.is_err() {
+            // Asked even when there is nothing to send: a rare category is a long way through.
+            let is_gone = sender.is_closed();
+            if is_gone || !chunk.is_empty() && sender.send(chunk).await.is_err() {
                 return;
             }
             match step {
@@ -183,7 +193,7 @@ impl Tail {
                 },
                 Step::AtEnd | Step::Done => {
                     let mut lines = Lines::default();
-                    lines.end(self.next_offset, self.is_complete);
+                    lines.end(self.next_offset, self.is_complete, false);
                     // Whether the client is still there makes no difference any more.
                     return drop(sender.send(lines.take()).await);
                 }
@@ -237,47 +247,84 @@ impl Tail {
     }
 
     /// Sends the last few records.
-    async fn send_latest(mut self, latest: usize, sender: &Sender) {
+    async fn send_latest(mut self, server: &Server, latest: usize, sender: &Sender) {
+        let wanted = latest.min(LATEST_MAX);
+        let (client, ending) = (sender.clone(), server.ending.clone());
         let read = blocking(move || {
-            let lines = self.latest(latest.min(LATEST_MAX));
-            (self.next_offset, self.is_complete, lines)
+            let is_over = || client.is_closed() || ending.is_cancelled();
+            let found = self.latest(wanted, is_over);
+            (self.next_offset, self.is_complete, found)
         });
-        let Ok((next_offset, is_complete, latest)) = read.await else { return };
+        let Ok((next_offset, is_complete, Some(found))) = read.await else { return };
         let mut lines = Lines::default();
-        latest.iter().for_each(|line| lines.line(line));
-        lines.end(next_offset, is_complete);
+        found.lines.iter().for_each(|line| lines.line(line));
+        lines.end(next_offset, is_complete, found.is_full && found.lines.len() < wanted);
         drop(sender.send(lines.take()).await);
     }
 
     /// Looks ever further back until there are enough, so that what is asked for most often, the
-    /// end of a busy category, is found at once.
-    fn latest(&mut self, latest: usize) -> Vec<Bytes> {
+    /// end of a busy category, is found at once. `None` when `is_over` says that nobody wants
+    /// them any more.
+    fn latest(&mut self, latest: usize, is_over: impl Fn() -> bool) -> Option<Latest> {
         let end = self.until;
         let mut reach = LATEST_REACH;
         loop {
             let from = end.saturating_sub(reach);
-            let found = self.last_from(from, latest);
-            if found.len() >= latest || from == 0 {
-                return found;
+            let found = self.last_from(from, latest, &is_over)?;
+            if found.lines.len() >= latest || found.is_full || from == 0 {
+                return Some(found);
             }
             reach = reach.saturating_mul(8);
         }
     }
 
-    fn last_from(&mut self, from: u64, latest: usize) -> Vec<Bytes> {
+    fn last_from(
+        &mut self,
+        from: u64,
+        latest: usize,
+        is_over: &impl Fn() -> bool,
+    ) -> Option<Latest> {
         self.reader = self.home.log().read(Some(self.categories.clone()), ReadFrom::Seq(from));
         self.is_complete = true;
-        let mut found = VecDeque::new();
-        loop {
+        let mut found = Latest::default();
+        while !is_over() {
             let mut lines = Lines::default();
             let step = self.read_commit(&mut lines);
-            found.extend(lines.split());
-            while found.len() > latest {
-                found.pop_front();
-            }
+            lines.split().iter().for_each(|line| found.push(line, latest));
             if step != Step::More {
-                return found.into();
+                return Some(found);
             }
+        }
+        None
+    }
+}
+
+/// The last few lines.
+#[derive(Debug, Default)]
+struct Latest {
+    lines: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    /// Whether some were left out for their bytes.
+    is_full: bool,
+}
+
+impl Latest {
+    fn push(&mut self, line: &[u8], lines_max: usize) {
+        // A copy: a part of the chunk would keep all of it.
+        self.lines.push_back(line.into());
+        self.bytes += line.len();
+        if self.lines.len() > lines_max {
+            self.pop();
+        }
+        while self.bytes > LATEST_BYTES_MAX && self.lines.len() > 1 {
+            self.pop();
+            self.is_full = true;
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some(line) = self.lines.pop_front() {
+            self.bytes -= line.len();
         }
     }
 }
@@ -294,5 +341,43 @@ impl HttpBody for Chunks {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perflab_model::{ManualClock, Nanos};
+    use perflab_store::{Door, HomeSettings, Origin};
+    use perflab_wire::{BodyForm, Limits, MessageForm, Request};
+
+    #[test]
+    fn looking_for_the_latest_ends_when_nobody_waits_for_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(Nanos(0)));
+        let home = Home::open(dir.path(), HomeSettings::default(), clock).unwrap();
+        let form = BodyForm::Ndjson { category: CategoryName::new("c").unwrap() };
+        let body = "a\nb\nc".into();
+        let request = Request::decode(&form, MessageForm::Plain, body, &Limits::default()).unwrap();
+        let access = &Access::Everything;
+        let origin = Origin { access, door: Door::Ndjson, arrival: Nanos(0), keys: None };
+        drop(home.ingest(&request, &origin).wait());
+        let mut tail = Tail::new(&home, HashSet::from(["c".to_owned()]), &Wanted::default());
+        assert!(tail.latest(2, || true).is_none());
+        assert_eq!(tail.latest(2, || false).unwrap().lines.len(), 2);
+    }
+
+    #[test]
+    fn the_latest_lines_have_a_limit_in_bytes() {
+        let mut latest = Latest::default();
+        let large = vec![b'x'; LATEST_BYTES_MAX / 2];
+        for _ in 0..3 {
+            latest.push(&large, 100);
+        }
+        assert_eq!((latest.lines.len(), latest.is_full), (2, true));
+        latest.push(b"small", 100);
+        assert_eq!((latest.lines.len(), latest.bytes), (2, large.len() + 5));
+        latest.push(&vec![b'x'; LATEST_BYTES_MAX + 1], 100);
+        assert_eq!(latest.lines.len(), 1, "one line is given whatever its length");
     }
 }

@@ -1,6 +1,7 @@
 //! Whatever is wrong gets a clear answer, and what is right beside it is kept.
 
 use std::io::Write;
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -131,9 +132,71 @@ fn a_body_that_ends_early_is_not_taken() {
     let mut connection = rig.connect();
     let call = Call::post("/api/log?category=c", GOOD).header("Content-Length", "1000");
     connection.send(&call.encode("localhost"));
+    let held = |rig: &Rig, bytes: usize| {
+        let metrics = rig.call(&Call::get("/metrics")).body;
+        String::from_utf8(metrics).unwrap().contains(&format!("perflab_in_flight_bytes {bytes}\n"))
+    };
+    while !held(&rig, 1000) {
+        thread::yield_now();
+    }
     drop(connection);
+    while !held(&rig, 0) {
+        thread::yield_now();
+    }
     rig.log("c", GOOD);
     assert_eq!(rig.rows("c").len(), 1);
+}
+
+#[test]
+fn whoever_is_refused_early_still_gets_to_read_the_answer() {
+    let rig = Rig::start();
+    let body = vec![b'x'; 20_000_000];
+    let cases: [(&'static str, &str, u16); 6] = [
+        ("POST", "/nothing", 404),
+        ("POST", "/metrics", 405),
+        ("POST", "/v1/scribe_logs", 404),
+        ("POST", "/api/log", 400),
+        ("POST", "/api/log?category=..", 400),
+        ("PUT", "/api/categories", 400),
+    ];
+    for (method, path, status) in cases {
+        assert_eq!(rig.call(&Call::new(method, path).body(body.clone())).status, status, "{path}");
+    }
+    let call = Call::post("/api/log?category=c", body.clone());
+    assert_eq!(rig.call(&call.clone().header("Host", "evil.example")).status, 403);
+    assert_eq!(rig.call(&call.clone().header("Origin", "http://evil.example")).status, 403);
+    assert_eq!(rig.call(&call.clone().header("X-Perflab-Sequence", "x")).status, 400);
+    assert_eq!(rig.call(&call.clone().header("Content-Encoding", "br")).status, 415);
+    rig.call(&Call::json("/api/tokens", &json!({"name": "t", "write": ["*"]})));
+    assert_eq!(rig.call(&call).status, 401);
+    assert_eq!(rig.call(&Call::new("PUT", "/api/categories?category=c").body(body)).status, 401);
+}
+
+#[test]
+fn a_client_that_asks_first_is_answered_before_it_sends() {
+    let rig = Rig::start();
+    let mut connection = rig.connect();
+    let call = Call::post("/nothing", "")
+        .header("Expect", "100-continue")
+        .header("Content-Length", "1000000");
+    connection.send(&call.encode("localhost"));
+    assert_eq!(connection.reply().status, 404);
+}
+
+#[test]
+fn queries_that_do_not_fit_are_refused_like_anything_else() {
+    let rig = Rig::start();
+    for (method, path) in [
+        ("POST", "/api/log"),
+        ("PUT", "/api/categories"),
+        ("POST", "/api/check?quarantine=perhaps"),
+        ("POST", "/api/thrift"),
+        ("DELETE", "/api/tokens"),
+    ] {
+        let reply = rig.call(&Call::new(method, path));
+        assert_eq!(reply.status, 400, "{path}");
+        assert!(!reply.error().is_empty(), "{path}");
+    }
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Too much, or no space: the answer comes at once, and it passes.
 
-use std::sync::Arc;
+use std::io::Write;
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use perflab_log::{Group, Spool};
 use serde_json::json;
 
@@ -93,6 +97,84 @@ fn bodies_past_the_budget_are_refused_at_once() {
     first.send(&bytes[bytes.len() - 1..]);
     assert_eq!(first.reply().codes(), ["OK"]);
     assert_eq!(rig.call(&call).codes(), ["OK"]);
+}
+
+fn in_flight(rig: &Rig) -> usize {
+    let metrics = String::from_utf8(rig.call(&Call::get("/metrics")).body).unwrap();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("perflab_in_flight_bytes "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn whoever_only_says_that_much_will_come_holds_little() {
+    let rig = Rig::start();
+    let head = Call::post("/api/log?category=c", "").header("Content-Length", "134217728");
+    let mut idle = [rig.connect(), rig.connect()];
+    idle.iter_mut().for_each(|connection| connection.send(&head.encode("localhost")));
+    while in_flight(&rig) < 2 << 20 {
+        thread::yield_now();
+    }
+    rig.log("c", &"x".repeat(1000));
+    assert_eq!(in_flight(&rig), 2 << 20);
+}
+
+#[test]
+fn what_is_compressed_inside_a_body_counts() {
+    let mut plan = Plan::default();
+    plan.server.limits.in_flight_bytes_max = 300_000;
+    let rig = Rig::start_with(plan);
+    let entries = vec![entry("c", &json!({"text": "x".repeat(1000)})); 200];
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+    encoder.write_all(json!(entries).to_string().as_bytes()).unwrap();
+    let logs = STANDARD.encode(encoder.finish().unwrap());
+    assert!(logs.len() < 10_000);
+    let compressed = Call::json("/scribe_logs", &json!({"base64_bz2_logs": logs}));
+    assert_eq!(rig.call(&compressed).codes(), vec!["OK"; 200]);
+
+    let mut other = rig.connect();
+    let call = Call::post("/api/log?category=c", "x".repeat(200_000));
+    let bytes = call.encode("localhost");
+    other.send(&bytes[..bytes.len() - 1]);
+    while in_flight(&rig) < 200_000 {
+        thread::yield_now();
+    }
+    assert_eq!(rig.call(&compressed).status, 429);
+    other.send(&bytes[bytes.len() - 1..]);
+    assert_eq!(other.reply().codes(), ["OK"]);
+}
+
+/// Short entries that are refused become long rows, which wait for room in the queue.
+#[test]
+fn small_bodies_with_much_to_refuse_hold_nobody_up() {
+    let disk = MoodyDisk::default();
+    let mut plan = plan_on(&disk);
+    plan.home.log.queue_bytes_max = 2 << 20;
+    let rig = Rig::start_with(plan);
+    rig.log("c", "first");
+    disk.hold_syncs(true);
+    let body = format!("logs=[{}1]", "1,".repeat(29_999));
+    let refused: Vec<_> = (0..4)
+        .map(|_| {
+            let call = Call::form("/scribe_logs", body.clone());
+            let mut connection = Connection::open(rig.address);
+            thread::spawn(move || connection.call(&call))
+        })
+        .collect();
+    while rig.home.log().stats().queue_bytes < 1 << 20 {
+        thread::yield_now();
+    }
+    let (tell, told) = mpsc::channel();
+    let mut other = Connection::open(rig.address);
+    thread::spawn(move || tell.send(other.call(&Call::get("/healthz")).status));
+    let status = told.recv_timeout(Duration::from_secs(10));
+    // First of all: the server can't end while syncs are held.
+    disk.hold_syncs(false);
+    assert_eq!(status, Ok(200));
+    for call in refused {
+        let reply = call.join().unwrap();
+        assert_eq!(reply.status, 400, "a form of which nothing is good");
+        assert_eq!(reply.codes(), vec!["ERROR"; 30_000]);
+    }
 }
 
 #[test]

@@ -73,6 +73,8 @@ fn headers_that_do_not_fit_are_refused() {
         post().header("X-Perflab-Producer", "p".repeat(256)).header("X-Perflab-Sequence", "1"),
         post().header("X-Perflab-Producer", "p").header("X-Perflab-Sequence", u64::MAX.to_string()),
         post().header("X-Perflab-Arrival", "yesterday"),
+        post().header("X-Perflab-Arrival", "-1"),
+        post().header("X-Perflab-Arrival", i64::MIN.to_string()),
     ];
     for call in &cases {
         assert_eq!(rig.call(call).status, 400, "{call:?}");
@@ -89,6 +91,39 @@ fn the_arrival_of_spooled_messages_is_kept_unless_it_is_in_the_future() {
     };
     post(1_600_000_000_000_000_000);
     post(NOW.as_i64() + 1_000_000_000);
+    post(0);
+    post(i64::MAX);
     let times: Vec<_> = rig.tail("c").iter().map(|line| line["time"].clone()).collect();
-    assert_eq!(times, [json!("2020-09-13T12:26:40Z"), json!("2023-11-14T22:13:20Z")]);
+    assert_eq!(
+        times,
+        [
+            "2020-09-13T12:26:40Z",
+            "2023-11-14T22:13:20Z",
+            "1970-01-01T00:00:00Z",
+            "2023-11-14T22:13:20Z"
+        ]
+    );
+}
+
+#[test]
+fn many_keys_older_than_the_window_are_each_kept_with_their_message() {
+    const LINES: usize = 3000;
+    let mut plan = Plan::default();
+    plan.home.log.window.keys = 1;
+    let rig = Rig::start_with(plan);
+    for sequence in ["10000", "20000"] {
+        assert_eq!(rig.call(&keyed("x", "p", sequence)).codes(), ["OK"]);
+    }
+    let lines: String =
+        (0..LINES).map(|n| format!("line {n} of a body of some length\n")).collect();
+    let reply = rig.call(&keyed(&lines, "p", "1"));
+    assert_eq!(reply.codes(), vec!["ERROR"; LINES]);
+    let mut rejected = rig.connect();
+    let limit = LINES.to_string();
+    let path = format!("/api/tail?category=perflab/rejected&follow=true&limit={limit}");
+    let rows = rejected.call(&Call::get(path)).lines();
+    for (n, line) in rows[..LINES].iter().enumerate() {
+        assert_eq!(line["row"]["index"], n);
+        assert_eq!(line["row"]["message"], format!("line {n} of a body of some length"));
+    }
 }

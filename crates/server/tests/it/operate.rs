@@ -55,6 +55,25 @@ fn settings_change_one_at_a_time_and_stay() {
 }
 
 #[test]
+fn of_two_changes_at_once_none_is_lost() {
+    let rig = Rig::start();
+    let put = |field: &str, value: u64| {
+        let body = format!("{{\"{field}\":{value}}}");
+        let reply = rig.call(&Call::new("PUT", "/api/categories?category=c").body(body));
+        assert_eq!(reply.status, 200);
+    };
+    for value in 1..=50 {
+        std::thread::scope(|scope| {
+            scope.spawn(|| put("retain_seconds", value));
+            scope.spawn(|| put("max_bytes", value));
+        });
+        let kept = category(&rig, "c");
+        let expected = (&json!(value), &json!(value));
+        assert_eq!((&kept["retain_seconds"], &kept["max_bytes"]), expected);
+    }
+}
+
+#[test]
 fn refused_entries_are_bounded_by_default_and_readable() {
     let rig = Rig::start();
     rig.call(&Call::post("/api/log?category=c", "{\"int\":{\"a\":\"b\"}}"));

@@ -19,6 +19,29 @@ fn a_server_on_loopback_answers_to_its_names_only() {
 }
 
 #[test]
+fn an_open_server_on_any_address_answers_to_addresses_and_its_names() {
+    let mut plan = Plan::default();
+    plan.server.listen.set_ip(std::net::Ipv4Addr::UNSPECIFIED.into());
+    plan.server.insecure = true;
+    plan.server.host_name = Some("lab".to_owned());
+    let rig = Rig::start_with(plan);
+    let call = |host: &str| rig.call(&Call::post("/api/log?category=c", "x").header("Host", host));
+    for host in ["10.1.2.3:7117", "[fd00::1]:7117", "localhost", "lab"] {
+        assert_eq!(call(host).status, 200, "{host}");
+    }
+    let refused = call("rebound.example");
+    assert_eq!(refused.status, 403);
+    let hint = refused.json()["error"]["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("IP address") && hint.contains("token"), "{hint}");
+
+    let wanted = serde_json::json!({"name": "t", "write": ["*"]});
+    let made = rig.call(&Call::json("/api/tokens", &wanted)).json();
+    let token = made["token"].as_str().unwrap();
+    let post = Call::post("/api/log?category=c", "x").header("Host", "any.example").token(token);
+    assert_eq!(rig.call(&post).status, 200, "whoever has a token is no page of another site");
+}
+
+#[test]
 fn a_page_of_another_site_is_kept_out() {
     let rig = Rig::start();
     let host = rig.address.to_string();

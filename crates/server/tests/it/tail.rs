@@ -45,11 +45,34 @@ fn reading_starts_and_ends_where_it_is_told() {
 #[test]
 fn questions_that_make_no_sense_are_told_so() {
     let rig = Rig::start();
-    for query in
-        ["", "category=a&from=whenever", "category=a&limit=x", "category=..", "category=a&follow=1"]
-    {
+    for query in [
+        "",
+        "category=a&from=whenever",
+        "category=a&limit=x",
+        "category=..",
+        "category=a&follow=1",
+        "category=a&latest=5&from=1",
+        "category=a&latest=5&limit=1",
+        "category=a&latest=5&follow=true",
+    ] {
         assert_eq!(tail(&rig, query).status, 400, "{query}");
     }
+}
+
+#[test]
+fn the_latest_messages_stay_within_a_few_megabytes() {
+    let rig = Rig::start();
+    for n in 0..8 {
+        rig.log("c", &format!("{n}{}", "x".repeat(1_000_000)));
+    }
+    let reply = tail(&rig, "category=c&latest=8");
+    assert!(reply.body.len() < 5 << 20, "{}", reply.body.len());
+    let mut lines = reply.lines();
+    let end = lines.pop().unwrap();
+    assert_eq!(end, json!({"end": {"next_offset": 8, "complete": true, "cut": true}}));
+    assert_eq!(offsets(&lines), [6, 7]);
+    let enough = tail(&rig, "category=c&latest=2").lines().pop().unwrap();
+    assert_eq!(enough, json!({"end": {"next_offset": 8, "complete": true}}));
 }
 
 #[test]

@@ -19,6 +19,10 @@ use crate::datasets::DatasetError;
 use crate::home::Home;
 use crate::tokens::Access;
 
+/// About how much memory the batches of one request may take together. Ended batches start anew,
+/// so that a request of many categories holds no more than one of few.
+const BATCHES_BYTES_MAX: usize = 64 << 20;
+
 /// Who sends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sender<'s> {
@@ -75,6 +79,8 @@ pub(crate) struct Intake<'h> {
     /// About how many bytes the request's groups will take.
     expected_bytes: usize,
     sent_bytes: usize,
+    /// About how much memory the lanes' batches take.
+    batch_bytes: usize,
     /// The producer whose forgotten keys are known to be stored.
     in_order: Option<&'h str>,
     /// Set when the log refused a group: what comes after it is not even tried, so that what is
@@ -109,6 +115,7 @@ impl<'h> Intake<'h> {
             arrival: Nanos(0),
             expected_bytes: expected.bytes,
             sent_bytes: 0,
+            batch_bytes: 0,
             in_order: None,
             stopped: None,
         }
@@ -203,7 +210,9 @@ impl<'h> Intake<'h> {
             self.send(lane);
         }
         let open = writable(&mut self.lanes[lane])?;
+        let before = open.batch_bytes();
         open.take(entry, message, stamp, &self.registry)?;
+        self.batch_bytes = self.batch_bytes.saturating_sub(before) + open.batch_bytes();
         if open.has_just_opened() && lane == 0 {
             let rest = self.expected_bytes.saturating_sub(self.sent_bytes);
             open.reserve(rest.min(GROUP_BYTES_TARGET));
@@ -211,7 +220,15 @@ impl<'h> Intake<'h> {
         if open.is_full() {
             self.send(lane);
         }
+        if self.batch_bytes > BATCHES_BYTES_MAX {
+            self.end_batches();
+        }
         Ok(())
+    }
+
+    fn end_batches(&mut self) {
+        self.lanes.iter_mut().filter_map(|(_, lane)| lane.as_mut().ok()).for_each(Lane::end_batch);
+        self.batch_bytes = 0;
     }
 
     fn lane(&mut self, category: &CategoryName) -> usize {
@@ -355,5 +372,72 @@ impl<'h> Intake<'h> {
             && self.home.log().stats().queue_bytes >= share
             && self.landing.wait_for_one()
         {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::HomeSettings;
+    use perflab_model::ManualClock;
+    use tempfile::TempDir;
+
+    const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
+
+    fn take(intake: &mut Intake<'_>, category: &CategoryName, message: &str) {
+        let entry = Entry {
+            category,
+            category_index: 0,
+            codec: Codec::Message,
+            message: message.as_bytes(),
+        };
+        intake.take(&entry, &Stamp { arrival: NOW, key: None });
+    }
+
+    /// Short rows, and after each thousand of them one of very many columns.
+    #[test]
+    fn a_late_row_of_many_columns_costs_no_more_than_a_few_rows_of_them() {
+        let dir = TempDir::new().unwrap();
+        let clock = Arc::new(ManualClock::new(NOW));
+        let home = Home::open(dir.path(), HomeSettings::default(), clock).unwrap();
+        let sender = Sender { access: &Access::Everything, door: Door::Ndjson };
+        let expected = Expected::default();
+        let mut intake = Intake::new(&home, sender, Acknowledge::AsConfigured, expected);
+        let fields: Vec<_> = (0..4095).map(|n| format!("\"{n}\":1")).collect();
+        let wide = format!("{{{}}}", fields.join(","));
+        let mut bytes_max = 0;
+        for category in ["a", "b", "c", "d", "e", "f"] {
+            let category = CategoryName::new(category).unwrap();
+            for _ in 0..1020 {
+                take(&mut intake, &category, "a");
+            }
+            take(&mut intake, &category, &wide);
+            let held = |(_, lane): &Named| lane.as_ref().map_or(0, Lane::batch_bytes);
+            let bytes: usize = intake.lanes.iter().map(held).sum();
+            assert_eq!(intake.batch_bytes, bytes);
+            bytes_max = bytes_max.max(bytes);
+        }
+        let one = 1021 * 4098 * 8;
+        assert!((one..BATCHES_BYTES_MAX + one).contains(&bytes_max), "{bytes_max}");
+        let answer = intake.finish().wait().answer(&home, |_| None);
+        assert_eq!(answer.count(EntryCode::Ok), 6 * 1021);
+        assert_eq!(home.ingest_stats().rows, 6 * 1021);
+    }
+
+    #[test]
+    fn batches_end_after_so_many_rows_and_all_are_counted() {
+        let dir = TempDir::new().unwrap();
+        let clock = Arc::new(ManualClock::new(NOW));
+        let home = Home::open(dir.path(), HomeSettings::default(), clock).unwrap();
+        let sender = Sender { access: &Access::Everything, door: Door::Ndjson };
+        let expected = Expected::default();
+        let mut intake = Intake::new(&home, sender, Acknowledge::AsConfigured, expected);
+        let category = CategoryName::new("c").unwrap();
+        for n in 0..2500 {
+            take(&mut intake, &category, &format!("{{\"n\":{n}}}"));
+            assert!(intake.batch_bytes <= 1024 * 3 * 8, "{n}: {}", intake.batch_bytes);
+        }
+        drop(intake.finish().wait());
+        assert_eq!(home.ingest_stats().rows, 2500);
     }
 }

@@ -10,6 +10,9 @@ use super::outcome::{Busy, chain};
 use crate::catalog::Guarantee;
 use crate::datasets::Dataset;
 
+/// The most rows of one batch: a column that appears late is filled with nulls up to its row.
+const BATCH_ROWS_MAX: usize = 1024;
+
 /// A producer's number for one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key<'k> {
@@ -62,8 +65,10 @@ pub(super) struct Lane {
     pub(super) category: CategoryName,
     pub(super) guarantee: Guarantee,
     dataset: Arc<Dataset>,
-    /// The typed rows of all good entries: what the dataset takes in.
+    /// The typed rows of the last good entries: what the dataset takes in.
     batch: Batch,
+    /// How many rows the batches before it had.
+    earlier_rows: u64,
     open: Option<OpenGroup>,
 }
 
@@ -82,7 +87,7 @@ pub(super) struct OpenGroup {
 impl Lane {
     pub(super) fn new(category: CategoryName, guarantee: Guarantee, dataset: Arc<Dataset>) -> Self {
         let batch = Batch::new(Arc::clone(&dataset.schema));
-        Self { category, guarantee, dataset, batch, open: None }
+        Self { category, guarantee, dataset, batch, earlier_rows: 0, open: None }
     }
 
     /// Whether the open group can't take a record with this stamp.
@@ -124,7 +129,24 @@ impl Lane {
             open.entries.extend(entry);
             open.sequences.extend(sequence);
         }
+        if self.batch.len() >= BATCH_ROWS_MAX {
+            self.end_batch();
+        }
         Ok(())
+    }
+
+    /// About how much memory the rows that are not passed on take.
+    pub(super) fn batch_bytes(&self) -> usize {
+        self.batch.bytes()
+    }
+
+    /// Passes the rows on, and begins another batch.
+    pub(super) fn end_batch(&mut self) {
+        if !self.batch.is_empty() {
+            let schema = Arc::clone(&self.dataset.schema);
+            let ended = std::mem::replace(&mut self.batch, Batch::new(schema));
+            self.earlier_rows += ended.len() as u64;
+        }
     }
 
     /// Whether the open group has its first record and no more.
@@ -142,7 +164,7 @@ impl Lane {
     /// Ends the lane: its dataset learns what the rows brought. Returns how many there were.
     pub(super) fn finish(self) -> u64 {
         self.dataset.touch();
-        self.batch.len() as u64
+        self.earlier_rows + self.batch.len() as u64
     }
 }
 

@@ -95,6 +95,11 @@ impl<'t> Reader<'t> {
         &self.text[self.at..]
     }
 
+    /// Passes the blanks before the next value.
+    pub(crate) fn skip_to_value(&mut self) {
+        self.skip_blanks();
+    }
+
     /// Says what the next value is, without taking it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<Next, JsonError> {

@@ -3,7 +3,8 @@
 use super::error::{MessageError, quote};
 use super::properties::Properties;
 use crate::json::{JsonError, Next, Number, Reader};
-use perflab_model::{Kind, ListKind, RowBuilder, RowError};
+use perflab_model::batch::COLUMN_NAME_BYTES_MAX;
+use perflab_model::{COLUMNS_MAX, Kind, ListKind, RowBuilder, RowError, SchemaError};
 use std::borrow::Cow;
 
 pub(super) fn decode(
@@ -11,28 +12,32 @@ pub(super) fn decode(
     row: &mut RowBuilder<'_>,
     properties: &mut Properties,
 ) -> Result<(), MessageError> {
-    let mut flat = Flat { row, properties, nulls: Vec::new() };
-    flat.object("", reader)?;
-    flat.check_nulls()
+    let mut flat = Flat { row, properties, valueless: Vec::new() };
+    flat.object(None, reader)?;
+    flat.check_valueless()
 }
 
 struct Flat<'m, 'b> {
     row: &'m mut RowBuilder<'b>,
     properties: &'m mut Properties,
-    /// The fields that are null: they have no kind, so the batch doesn't know them.
-    nulls: Vec<String>,
+    /// The fields that are null or objects: they have no kind, so the batch doesn't know them.
+    valueless: Vec<String>,
 }
 
 impl Flat<'_, '_> {
     /// Adds the fields of an object, whose own name is in front of theirs. Calls itself as
     /// deep as the reader allows.
-    fn object(&mut self, prefix: &str, reader: &mut Reader<'_>) -> Result<(), MessageError> {
+    fn object(
+        &mut self,
+        prefix: Option<&str>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), MessageError> {
         reader.begin_object()?;
         while let Some(key) = reader.next_key()? {
-            if prefix.is_empty() {
-                self.field(&key, reader)?;
-            } else {
-                self.field(&format!("{prefix}.{key}"), reader)?;
+            check_key(prefix, &key)?;
+            match prefix {
+                None => self.field(&key, reader)?,
+                Some(prefix) => self.field(&format!("{prefix}.{key}"), reader)?,
             }
         }
         Ok(())
@@ -50,11 +55,13 @@ impl Flat<'_, '_> {
                 self.row.string(column, if reader.bool()? { "true" } else { "false" })?;
             }
             Next::Array => self.list(column, reader)?,
-            Next::Object => return self.object(column, reader),
+            Next::Object => {
+                self.note_valueless(column)?;
+                return self.object(Some(column), reader);
+            }
             Next::Null => {
                 reader.null()?;
-                self.nulls.push(column.to_owned());
-                return Ok(());
+                return self.note_valueless(column);
             }
         }
         // A key that appears twice with two types would be two columns, each with one value.
@@ -115,15 +122,38 @@ impl Flat<'_, '_> {
         Ok(())
     }
 
-    fn check_nulls(&mut self) -> Result<(), MessageError> {
-        self.nulls.sort_unstable();
+    fn note_valueless(&mut self, column: &str) -> Result<(), MessageError> {
+        if self.valueless.len() >= COLUMNS_MAX {
+            let (column, columns_max) = (column.to_owned(), COLUMNS_MAX);
+            return Err(RowError::from(SchemaError::TooManyColumns { column, columns_max }).into());
+        }
+        self.valueless.push(column.to_owned());
+        Ok(())
+    }
+
+    fn check_valueless(&mut self) -> Result<(), MessageError> {
+        self.valueless.sort_unstable();
         let is_twice = |(at, column): &(usize, &String)| {
-            self.nulls.get(at + 1) == Some(*column) || self.row.contains(column)
+            self.valueless.get(at + 1) == Some(*column) || self.row.contains(column)
         };
-        match self.nulls.iter().enumerate().find(is_twice) {
+        match self.valueless.iter().enumerate().find(is_twice) {
             None => Ok(()),
             Some((_, column)) => Err(RowError::Twice { column: quote(column) }.into()),
         }
+    }
+}
+
+/// Before the names are put together: an object's long name, in front of each of many short ones,
+/// would take more memory than any message.
+#[inline]
+fn check_key(prefix: Option<&str>, key: &str) -> Result<(), RowError> {
+    let bytes = prefix.map_or(0, |prefix| prefix.len() + 1) + key.len();
+    if key.is_empty() {
+        Err(RowError::Unnamed)
+    } else if bytes > COLUMN_NAME_BYTES_MAX {
+        Err(RowError::name_too_long(prefix.unwrap_or(key), bytes))
+    } else {
+        Ok(())
     }
 }
 

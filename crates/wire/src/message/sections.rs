@@ -240,24 +240,34 @@ fn decode_string(
     reader: &mut Reader<'_>,
     row: &mut RowBuilder<'_>,
 ) -> Result<(), MessageError> {
+    match next_value(section, column, reader, row)? {
+        None => Ok(()),
+        Some(Next::String) => Ok(row.string(column, &reader.string()?)?),
+        Some(Next::True | Next::False) => {
+            Ok(row.string(column, if reader.bool()? { "true" } else { "false" })?)
+        }
+        Some(other) => Err(section.wrong_type(column, other)),
+    }
+}
+
+/// What comes next for a column that is not numeric; `None` for a null, which is taken.
+#[inline]
+fn next_value(
+    section: Section,
+    column: &str,
+    reader: &mut Reader<'_>,
+    row: &mut RowBuilder<'_>,
+) -> Result<Option<Next>, MessageError> {
     let next = reader.peek()?;
     if Properties::is_property(column) {
         return Err(section.wrong_type(column, next));
     }
-    match next {
-        Next::String => row.string(column, &reader.string()?)?,
-        Next::True | Next::False => {
-            row.string(column, if reader.bool()? { "true" } else { "false" })?;
-        }
-        Next::Null => {
-            reader.null()?;
-            row.null(column, Kind::String)?;
-        }
-        Next::Number | Next::Object | Next::Array => {
-            return Err(section.wrong_type(column, next));
-        }
+    if next == Next::Null {
+        reader.null()?;
+        row.null(column, section.kind())?;
+        return Ok(None);
     }
-    Ok(())
+    Ok(Some(next))
 }
 
 fn decode_list(
@@ -266,23 +276,14 @@ fn decode_list(
     reader: &mut Reader<'_>,
     row: &mut RowBuilder<'_>,
 ) -> Result<(), MessageError> {
-    let next = reader.peek()?;
-    if Properties::is_property(column) {
-        return Err(section.wrong_type(column, next));
-    }
-    match next {
-        Next::Null => {
-            reader.null()?;
-            Ok(row.null(column, section.kind())?)
-        }
-        Next::Array => {
+    match next_value(section, column, reader, row)? {
+        None => Ok(()),
+        Some(Next::Array) => {
             let items = read_list(section, column, reader)?;
             let kind = if section == Section::Tags { ListKind::Set } else { ListKind::Vector };
             Ok(row.strings(column, kind, items.iter().map(|item| &**item))?)
         }
-        other @ (Next::Object | Next::String | Next::Number | Next::True | Next::False) => {
-            Err(section.wrong_type(column, other))
-        }
+        Some(other) => Err(section.wrong_type(column, other)),
     }
 }
 

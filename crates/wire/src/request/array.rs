@@ -11,15 +11,18 @@ use base64::{alphabet, engine::DecodePaddingMode};
 use perflab_model::CategoryName;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+use std::str::Utf8Chunk;
 
 const CATEGORY: &str = "category";
 const MESSAGE: &str = "message";
 const LINE_ESCAPE: &str = "line_escape";
 
-/// Takes the place of bytes that are not UTF-8 while an array is read: a noncharacter, which no
-/// text holds. An entry that has it is refused; its neighbours are not.
-const NOT_UTF8: char = '\u{fdd1}';
+/// One of these takes the place of bytes that are not UTF-8 while an array is read: noncharacters,
+/// which hardly any text holds. An entry that has the mark is refused; its neighbours are not.
+const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
+/// The most places of a body that are marked: a mark is longer than the byte it stands for.
+const MARKED_MAX: usize = 1 << 20;
 
 /// Standard base64, with or without padding.
 pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -39,15 +42,23 @@ pub(super) struct Entries<'l> {
     entries: Vec<Result<Stored, EntryError>>,
     refused: Vec<(usize, Range<usize>)>,
     arena: Vec<u8>,
-    has_bad_utf8: bool,
+    /// What stands for bytes that are not UTF-8, if the array has any.
+    mark: Option<char>,
 }
 
 /// What an entry's keys say.
 #[derive(Debug, Default)]
 struct Keys<'t> {
     category: Option<Cow<'t, str>>,
-    has_message: bool,
+    message: Option<Written>,
     line_escape: Option<bool>,
+}
+
+/// How a message is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    String,
+    Object,
 }
 
 /// An entry that can't be read: wrong in itself, or perhaps the array's brackets are.
@@ -68,19 +79,45 @@ impl From<EntryError> for Unreadable {
     }
 }
 
-/// Text of a body. Bytes that are not UTF-8 are marked, so that only their entry is refused.
-pub(super) fn text_of(bytes: &[u8]) -> (Cow<'_, str>, bool) {
+/// Text of a body, and its mark if it needs one: bytes that are not UTF-8 are marked, so that only
+/// their entry is refused.
+pub(super) fn text_of(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<char>), BodyError> {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        return (Cow::Borrowed(text), false);
+        return Ok((Cow::Borrowed(text), None));
     }
-    let mut text = String::with_capacity(bytes.len());
+    let is_bad = |chunk: &Utf8Chunk<'_>| !chunk.invalid().is_empty();
+    let places = bytes.utf8_chunks().filter(is_bad).take(MARKED_MAX + 1).count();
+    if places > MARKED_MAX {
+        return Err(BodyError::NotText { places_max: MARKED_MAX });
+    }
+    let mark = free_mark(bytes).ok_or(BodyError::NoMark)?;
+    let mut text = String::with_capacity(bytes.len() + places * mark.len_utf8());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         if !chunk.invalid().is_empty() {
-            text.push(NOT_UTF8);
+            text.push(mark);
         }
     }
-    (Cow::Owned(text), true)
+    Ok((Cow::Owned(text), Some(mark)))
+}
+
+/// The first mark that is not in the text, neither as a character nor as an escape.
+fn free_mark(bytes: &[u8]) -> Option<char> {
+    let mut used = 0_u32;
+    // U+FDD0 to U+FDEF are EF B7 90 to EF B7 AF.
+    for at in memchr::memmem::find_iter(bytes, b"\xef\xb7") {
+        if let Some(last @ 0x90..=0xaf) = bytes.get(at + 2) {
+            used |= 1 << (last - 0x90);
+        }
+    }
+    for at in memchr::memmem::find_iter(bytes, b"\\u") {
+        let digits = bytes.get(at + 2..at + 6).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        if let Some(code @ 0xfdd0..=0xfdef) = code {
+            used |= 1 << (code - 0xfdd0);
+        }
+    }
+    MARKS.enumerate().find(|(place, _)| used & 1 << place == 0).map(|(_, mark)| mark)
 }
 
 impl<'l> Entries<'l> {
@@ -94,7 +131,7 @@ impl<'l> Entries<'l> {
             entries: Vec::new(),
             refused: Vec::new(),
             arena: Vec::new(),
-            has_bad_utf8: false,
+            mark: None,
         }
     }
 
@@ -103,20 +140,20 @@ impl<'l> Entries<'l> {
         Request { token, categories, entries, messages: Messages::Arena(arena), refused }
     }
 
-    /// Says that the text of the array has [`NOT_UTF8`] in it.
-    pub(super) fn note_bad_utf8(&mut self, has_bad_utf8: bool) {
-        self.has_bad_utf8 |= has_bad_utf8;
-    }
-
-    /// Reads a text that is nothing but the array.
-    pub(super) fn read_text(&mut self, text: &str) -> Result<(), BodyError> {
+    /// Reads a text that is nothing but the array. `mark` stands for bytes that are not UTF-8.
+    pub(super) fn read_text(&mut self, text: &str, mark: Option<char>) -> Result<(), BodyError> {
         let mut reader = Reader::new(text);
-        self.read(&mut reader)?;
+        self.read(&mut reader, mark)?;
         reader.end().map_err(BodyError::Logs)
     }
 
-    /// Reads the array that comes next.
-    pub(super) fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), BodyError> {
+    /// Reads the array that comes next. `mark` stands for bytes that are not UTF-8.
+    pub(super) fn read(
+        &mut self,
+        reader: &mut Reader<'_>,
+        mark: Option<char>,
+    ) -> Result<(), BodyError> {
+        self.mark = mark;
         // Messages get shorter by their escapes, never longer.
         self.arena.reserve(reader.rest().len());
         reader.begin_array().map_err(BodyError::Logs)?;
@@ -137,12 +174,15 @@ impl<'l> Entries<'l> {
             Err(unreadable) => {
                 self.arena.truncate(start);
                 *reader = before;
+                reader.skip_to_value();
                 let text_start = reader.at();
                 reader.step_over().map_err(BodyError::Logs)?;
                 self.keep_refused(reader.text_since(text_start));
                 Err(match unreadable {
                     Unreadable::Entry(error) => error,
-                    Unreadable::Json(error) => EntryError::Json(error),
+                    Unreadable::Json(JsonError { at, problem }) => {
+                        EntryError::Json(JsonError { at: at.saturating_sub(text_start), problem })
+                    }
                 })
             }
         };
@@ -151,9 +191,16 @@ impl<'l> Entries<'l> {
     }
 
     fn keep_refused(&mut self, text: &str) {
-        let text = text.trim_ascii().as_bytes();
+        let text = text.trim_ascii();
+        let text = &text[..text.floor_char_boundary(REFUSED_TEXT_BYTES_MAX)];
         let start = self.arena.len();
-        self.arena.extend_from_slice(&text[..text.len().min(REFUSED_TEXT_BYTES_MAX)]);
+        match self.mark {
+            None => self.arena.extend_from_slice(text.as_bytes()),
+            Some(mark) => {
+                let readable = text.replace(mark, "\u{fffd}");
+                self.arena.extend_from_slice(readable.as_bytes());
+            }
+        }
         self.refused.push((self.entries.len(), start..self.arena.len()));
     }
 
@@ -165,15 +212,14 @@ impl<'l> Entries<'l> {
         let entry_start = reader.at();
         let start = self.arena.len();
         let keys = self.keys(reader)?;
-        if self.has_bad_utf8
-            && let Some(at) = reader.text_since(entry_start).find(NOT_UTF8)
+        if let Some(mark) = self.mark
+            && let Some(at) = reader.text_since(entry_start).find(mark)
         {
             return Err(EntryError::Utf8 { at }.into());
         }
-        if !keys.has_message {
-            return Err(EntryError::Missing { key: MESSAGE }.into());
-        }
-        if keys.line_escape == Some(true) {
+        let message = keys.message.ok_or(EntryError::Missing { key: MESSAGE })?;
+        // An object's backslashes are JSON's own.
+        if keys.line_escape == Some(true) && message == Written::String {
             unescape_lines(&mut self.arena, start);
         }
         let stored = match self.messages {
@@ -194,8 +240,8 @@ impl<'l> Entries<'l> {
                     once(CATEGORY, keys.category.replace(category).is_some())?;
                 }
                 MESSAGE => {
-                    once(MESSAGE, std::mem::replace(&mut keys.has_message, true))?;
-                    self.message(reader)?;
+                    once(MESSAGE, keys.message.is_some())?;
+                    keys.message = Some(self.message(reader)?);
                 }
                 LINE_ESCAPE => {
                     let line_escape = line_escape(reader)?;
@@ -207,11 +253,15 @@ impl<'l> Entries<'l> {
         Ok(keys)
     }
 
-    fn message(&mut self, reader: &mut Reader<'_>) -> Result<(), Unreadable> {
+    fn message(&mut self, reader: &mut Reader<'_>) -> Result<Written, Unreadable> {
         match reader.peek()? {
-            Next::String => reader.string_into(&mut self.arena)?,
+            Next::String => {
+                reader.string_into(&mut self.arena)?;
+                Ok(Written::String)
+            }
             Next::Object if self.messages == MessageForm::Plain => {
                 self.arena.extend_from_slice(reader.raw_value()?.as_bytes());
+                Ok(Written::Object)
             }
             other @ (Next::Object
             | Next::Array
@@ -220,10 +270,9 @@ impl<'l> Entries<'l> {
             | Next::False
             | Next::Null) => {
                 let found = other.describe();
-                return Err(EntryError::Type { key: MESSAGE, found, expected: "a string" }.into());
+                Err(EntryError::Type { key: MESSAGE, found, expected: "a string" }.into())
             }
         }
-        Ok(())
     }
 
     fn plain(

@@ -26,13 +26,13 @@ pub(super) fn decode_form(
     for field in fields(body) {
         let split = memchr::memchr(b'=', field).unwrap_or(field.len());
         let (key, value) = (&field[..split], field.get(split + 1..).unwrap_or_default());
-        match &*percent::decode(key) {
-            b"access_token" => {
+        match std::str::from_utf8(&percent::decode(key)) {
+            Ok(ACCESS_TOKEN) => {
                 let token = String::from_utf8(percent::decode(value));
                 parts.token(token.map_err(|_secret| BodyError::TokenUtf8)?)?;
             }
-            b"logs" => parts.logs_text(&percent::decode(value))?,
-            b"base64_bz2_logs" => parts.compressed_logs(&percent::decode(value))?,
+            Ok(LOGS) => parts.logs_text(LOGS, &percent::decode(value), None)?,
+            Ok(COMPRESSED_LOGS) => parts.compressed_logs(&percent::decode(value))?,
             _ => {}
         }
     }
@@ -54,19 +54,18 @@ pub(super) fn decode_json(
     body: &[u8],
     limits: &Limits,
 ) -> Result<Request, BodyError> {
-    let (text, has_bad_utf8) = text_of(body);
+    let (text, mark) = text_of(body)?;
     let mut parts = Parts::new(messages, limits);
-    parts.entries.note_bad_utf8(has_bad_utf8);
     let mut reader = Reader::new(&text);
     reader.begin_object().map_err(BodyError::Json)?;
     while let Some(key) = reader.next_key().map_err(BodyError::Json)? {
         let next = reader.peek().map_err(BodyError::Json)?;
         match (&*key, next) {
-            (LOGS, Next::Array) => parts.logs_array(&mut reader)?,
+            (LOGS, Next::Array) => parts.logs_array(&mut reader, mark)?,
             (LOGS, Next::String) => {
                 let mut logs = Vec::with_capacity(reader.rest().len());
                 reader.string_into(&mut logs).map_err(BodyError::Json)?;
-                parts.logs_text(&logs)?;
+                parts.logs_text(LOGS, &logs, mark)?;
             }
             (COMPRESSED_LOGS | ACCESS_TOKEN, Next::String) => {
                 let value = reader.string().map_err(BodyError::Json)?;
@@ -126,7 +125,8 @@ fn wrong_type(key: &'static str, found: Next, expected: &'static str) -> BodyErr
 /// What a body brings, each at most once.
 struct Parts<'l> {
     token: Option<Secret>,
-    has_logs: bool,
+    /// The key that brought logs.
+    logs: Option<&'static str>,
     entries: Entries<'l>,
     limits: &'l Limits,
 }
@@ -134,7 +134,7 @@ struct Parts<'l> {
 impl<'l> Parts<'l> {
     fn new(messages: MessageForm, limits: &'l Limits) -> Self {
         let entries = Entries::new(messages, limits);
-        Self { token: None, has_logs: false, entries, limits }
+        Self { token: None, logs: None, entries, limits }
     }
 
     fn token(&mut self, token: String) -> Result<(), BodyError> {
@@ -144,33 +144,39 @@ impl<'l> Parts<'l> {
         }
     }
 
-    fn logs_array(&mut self, reader: &mut Reader<'_>) -> Result<(), BodyError> {
-        self.begin_logs()?;
-        self.entries.read(reader)
+    fn logs_array(&mut self, reader: &mut Reader<'_>, mark: Option<char>) -> Result<(), BodyError> {
+        self.begin_logs(LOGS)?;
+        self.entries.read(reader, mark)
     }
 
-    fn logs_text(&mut self, logs: &[u8]) -> Result<(), BodyError> {
-        self.begin_logs()?;
-        let (text, has_bad_utf8) = text_of(logs);
-        self.entries.note_bad_utf8(has_bad_utf8);
-        self.entries.read_text(&text)
+    /// `mark` is the one of the text that these logs are a part of.
+    fn logs_text(
+        &mut self,
+        key: &'static str,
+        logs: &[u8],
+        mark: Option<char>,
+    ) -> Result<(), BodyError> {
+        self.begin_logs(key)?;
+        let (text, own_mark) = text_of(logs)?;
+        self.entries.read_text(&text, own_mark.or(mark))
     }
 
     fn compressed_logs(&mut self, encoded: &[u8]) -> Result<(), BodyError> {
         let compressed = BASE64.decode(encoded).map_err(BodyError::Base64)?;
         let logs = decompress(&compressed, self.limits.decompressed_bytes_max)?;
-        self.logs_text(&logs)
+        self.logs_text(COMPRESSED_LOGS, &logs, None)
     }
 
-    fn begin_logs(&mut self) -> Result<(), BodyError> {
-        if std::mem::replace(&mut self.has_logs, true) {
-            return Err(BodyError::Twice { key: LOGS });
+    fn begin_logs(&mut self, key: &'static str) -> Result<(), BodyError> {
+        match self.logs.replace(key) {
+            None => Ok(()),
+            Some(other) if other == key => Err(BodyError::Twice { key }),
+            Some(_) => Err(BodyError::TwoLogs),
         }
-        Ok(())
     }
 
     fn finish(self) -> Result<Request, BodyError> {
-        if !self.has_logs {
+        if self.logs.is_none() {
             return Err(BodyError::NoLogs);
         }
         Ok(self.entries.into_request(self.token))

@@ -89,8 +89,17 @@ pub enum BodyError {
     Logs(#[source] JsonError),
     #[error("the body has neither `logs` nor `base64_bz2_logs`")]
     NoLogs,
-    #[error("the body has `{key}` twice, or two kinds of logs")]
+    #[error("the body has `{key}` twice")]
     Twice { key: &'static str },
+    #[error("the body has both `logs` and `base64_bz2_logs`; send one of them")]
+    TwoLogs,
+    #[error("the body is not UTF-8 in more than {places_max} places")]
+    NotText { places_max: usize },
+    #[error(
+        "the body is not UTF-8, and holds every noncharacter from U+FDD0 to U+FDEF, one of which \
+         would mark the place; send UTF-8"
+    )]
+    NoMark,
     #[error("`{key}` holds {found}, not {expected}")]
     Type { key: &'static str, found: &'static str, expected: &'static str },
     #[error("the access token is not UTF-8")]

@@ -116,20 +116,35 @@ impl Request {
 
     /// Each entry, or why it is refused.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = Result<Entry<'_>, &EntryError>> {
-        self.entries.iter().map(|entry| match entry {
-            Ok(stored) => Ok(Entry {
-                category: &self.categories[stored.category],
-                category_index: stored.category,
-                codec: stored.codec,
-                message: &self.messages.bytes()[stored.message.clone()],
-            }),
-            Err(error) => Err(error),
-        })
+        self.entries.iter().map(|entry| entry.as_ref().map(|stored| self.read(stored)))
     }
-}
 
-impl Request {
-    /// The beginning of a refused entry, as it was sent; empty for one that is not refused.
+    /// The entry at this position, unless it is refused.
+    pub fn entry(&self, index: usize) -> Option<Entry<'_>> {
+        let stored = self.entries.get(index)?.as_ref().ok()?;
+        Some(self.read(stored))
+    }
+
+    #[inline]
+    fn read(&self, stored: &Stored) -> Entry<'_> {
+        Entry {
+            category: &self.categories[stored.category],
+            category_index: stored.category,
+            codec: stored.codec,
+            message: &self.messages.bytes()[stored.message.clone()],
+        }
+    }
+
+    /// How much memory the messages take.
+    pub fn message_bytes(&self) -> usize {
+        match &self.messages {
+            Messages::Body(body) => body.len(),
+            Messages::Arena(arena) => arena.capacity(),
+        }
+    }
+
+    /// The beginning of a refused entry as text, with U+FFFD for bytes that are not UTF-8; empty
+    /// for one that is not refused.
     pub fn refused_text(&self, index: usize) -> &[u8] {
         match self.refused.binary_search_by_key(&index, |(index, _)| *index) {
             Ok(at) => &self.messages.bytes()[self.refused[at].1.clone()],

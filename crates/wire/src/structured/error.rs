@@ -1,6 +1,6 @@
 //! Why Thrift bytes are refused.
 
-use super::THRIFT_DEPTH_MAX;
+use super::{JSON_TEXT_BYTES_MAX, JSON_TEXT_RATIO_MAX, THRIFT_DEPTH_MAX};
 
 /// What is wrong with the bytes of a structured message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +17,11 @@ pub enum ThriftError {
     FieldId { at: usize, id: i64 },
     #[error("nested deeper than {THRIFT_DEPTH_MAX} levels")]
     TooDeep,
+    #[error(
+        "its nested values are too long as JSON text, which may have {JSON_TEXT_RATIO_MAX} bytes \
+         per byte of the message and {JSON_TEXT_BYTES_MAX} in all; send fewer of them at once"
+    )]
+    TooLong,
     #[error("{bytes} bytes follow the end of the struct")]
     Trailing { bytes: usize },
     #[error("`targetName` (field 1, a string) is missing")]

@@ -12,12 +12,14 @@ pub(super) struct JsonText<'r> {
     /// Where the names of nested structs and enums are.
     document: Option<&'r Document>,
     text: String,
+    bytes_max: usize,
     depth: usize,
 }
 
 impl<'r> JsonText<'r> {
-    pub(super) fn new(document: Option<&'r Document>) -> Self {
-        Self { document, text: String::new(), depth: 0 }
+    /// A text of at most `bytes_max` bytes.
+    pub(super) fn new(document: Option<&'r Document>, bytes_max: usize) -> Self {
+        Self { document, text: String::new(), bytes_max, depth: 0 }
     }
 
     pub(super) fn into_string(self) -> String {
@@ -35,30 +37,25 @@ impl<'r> JsonText<'r> {
         let declared = declared.filter(|declared| declared.is_sent_as(wire));
         match wire {
             // Only inside containers: a field's bool is in its type.
-            Wire::True | Wire::False => {
-                self.push_bool(reader.item_bool()?);
-                Ok(())
-            }
+            Wire::True | Wire::False => self.push_bool(reader.item_bool()?),
             Wire::Byte | Wire::I16 | Wire::I32 | Wire::I64 => {
                 self.push_int(reader.int(wire)?, declared);
-                Ok(())
             }
-            Wire::Double => {
-                self.push_double(reader.double()?);
-                Ok(())
-            }
+            Wire::Double => self.push_double(reader.double()?),
             Wire::Binary if declared == Some(&Type::Binary) => {
                 self.push_string(&STANDARD.encode(reader.binary()?));
-                Ok(())
             }
-            Wire::Binary => {
-                self.push_string(utf8(reader.binary()?, "a nested string")?);
-                Ok(())
-            }
-            Wire::List | Wire::Set => self.nested(|text| text.list(reader, declared)),
-            Wire::Map => self.nested(|text| text.map(reader, declared)),
-            Wire::Struct => self.nested(|text| text.structure(reader, declared)),
+            Wire::Binary => self.push_string(utf8(reader.binary()?, "a nested string")?),
+            Wire::List | Wire::Set => self.nested(|text| text.list(reader, declared))?,
+            Wire::Map => self.nested(|text| text.map(reader, declared))?,
+            Wire::Struct => self.nested(|text| text.structure(reader, declared))?,
         }
+        self.check_length()
+    }
+
+    /// Looked at after every part: what one part adds is no longer than a few times the message.
+    fn check_length(&self) -> Result<(), ThriftError> {
+        if self.text.len() > self.bytes_max { Err(ThriftError::TooLong) } else { Ok(()) }
     }
 
     fn nested(
@@ -123,7 +120,7 @@ impl<'r> JsonText<'r> {
             let key = self.text.split_off(start);
             self.push_string(&key);
         }
-        Ok(())
+        self.check_length()
     }
 
     fn structure(
@@ -144,6 +141,7 @@ impl<'r> JsonText<'r> {
                 Some(known) => self.push_string(&known.name),
                 None => self.push_string(&format!("f{id}")),
             }
+            self.check_length()?;
             self.text.push(':');
             if matches!(wire, Wire::True | Wire::False) {
                 self.push_bool(wire == Wire::True);

@@ -37,3 +37,19 @@ pub(crate) use row::decode;
 
 /// The deepest nesting of structs and containers that is read.
 pub const THRIFT_DEPTH_MAX: usize = 64;
+
+/// The most bytes that the JSON text of one message's nested values may take together. A few bytes
+/// on the wire can stand for any number: a map in a map's key is escaped once per level, and
+/// each escape doubles it.
+pub const JSON_TEXT_BYTES_MAX: usize = 1 << 20;
+/// The most bytes of that text per byte of the message: a flag is one byte there, and its field's
+/// name here.
+pub const JSON_TEXT_RATIO_MAX: usize = 64;
+/// That text may always have this many bytes.
+const JSON_TEXT_BYTES_FREE: usize = 4 << 10;
+
+/// How long the JSON text of a message of so many bytes may become.
+fn json_text_bytes_max(message_bytes: usize) -> usize {
+    let in_proportion = message_bytes.saturating_mul(JSON_TEXT_RATIO_MAX);
+    in_proportion.saturating_add(JSON_TEXT_BYTES_FREE).min(JSON_TEXT_BYTES_MAX)
+}

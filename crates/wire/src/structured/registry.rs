@@ -47,11 +47,6 @@ impl Registry {
         Ok(names)
     }
 
-    /// The names of the loggers that are known, sorted.
-    pub fn loggers(&self) -> impl Iterator<Item = &str> {
-        self.loggers.keys().map(String::as_str)
-    }
-
     pub(super) fn shape(&self, logger: &str) -> Option<Shape<'_>> {
         let definition = self.loggers.get(logger)?;
         let document = &*definition.document;

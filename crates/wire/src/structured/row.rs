@@ -4,7 +4,7 @@ use super::compact::{CompactReader, Items, Wire};
 use super::idl::{EnumDefinition, Type};
 use super::json_text::JsonText;
 use super::registry::Shape;
-use super::{Envelope, Registry, ThriftError};
+use super::{Envelope, Registry, ThriftError, json_text_bytes_max};
 use crate::json::Number;
 use crate::message::{MessageError, Properties};
 use base64::Engine;
@@ -25,6 +25,7 @@ pub(crate) fn decode(
         shape: registry.shape(envelope.logger()),
         row: batch.begin_row(),
         properties: Properties::default(),
+        json_text_left: json_text_bytes_max(message.len()),
     };
     let mut previous = 0;
     while let Some((id, wire)) = decoder.reader.field(previous)? {
@@ -41,6 +42,8 @@ struct Decoder<'m, 'b> {
     shape: Option<Shape<'m>>,
     row: RowBuilder<'b>,
     properties: Properties,
+    /// How many bytes of JSON text the rest of the message may become.
+    json_text_left: usize,
 }
 
 /// A field of the message, with its name and what is known of its type.
@@ -59,6 +62,9 @@ impl<'m> Decoder<'m, '_> {
             let name = field.name.into_owned();
             let (found, declared) = (wire.describe(), declared.describe());
             return Err(ThriftError::Mismatch { id, name, found, declared }.into());
+        }
+        if Properties::is_property(&field.name) {
+            self.check_property(&field, wire)?;
         }
         match wire {
             Wire::True => self.row.string(&field.name, "true")?,
@@ -82,6 +88,24 @@ impl<'m> Decoder<'m, '_> {
             }
         }
         Ok(())
+    }
+
+    /// A time or weight that is no number would be a column beside the row's own.
+    fn check_property(&self, field: &Field<'m>, wire: Wire) -> Result<(), MessageError> {
+        let found = match wire {
+            Wire::Byte | Wire::I16 | Wire::I32 | Wire::I64 if self.enumeration(field).is_some() => {
+                "an enum"
+            }
+            Wire::Byte | Wire::I16 | Wire::I32 | Wire::I64 | Wire::Double => return Ok(()),
+            Wire::True
+            | Wire::False
+            | Wire::Binary
+            | Wire::List
+            | Wire::Set
+            | Wire::Map
+            | Wire::Struct => wire.describe(),
+        };
+        Err(MessageError::Type { column: field.name.to_string(), section: None, found })
     }
 
     fn name(&self, id: i16) -> Field<'m> {
@@ -147,9 +171,11 @@ impl<'m> Decoder<'m, '_> {
     }
 
     fn json_text(&mut self, field: &Field<'m>, wire: Wire) -> Result<String, MessageError> {
-        let mut text = JsonText::new(self.shape.map(|shape| shape.document));
+        let mut text = JsonText::new(self.shape.map(|shape| shape.document), self.json_text_left);
         text.value(&mut self.reader, wire, field.declared)?;
-        Ok(text.into_string())
+        let text = text.into_string();
+        self.json_text_left -= text.len();
+        Ok(text)
     }
 }
 

@@ -205,6 +205,56 @@ fn line_escape_and_message_objects() {
         logs(r#"[{"category":"c","message":{"int": {"x": 1}}}]"#),
         [r#"c: {"int": {"x": 1}}"#]
     );
+    assert_eq!(
+        logs(r#"[{"category":"c","message":{"a": "x\ny\\z"},"line_escape":true}]"#),
+        [r#"c: {"a": "x\ny\\z"}"#],
+        "an object has no lines to escape"
+    );
+}
+
+#[test]
+fn places_in_an_entry_are_counted_from_its_start() {
+    let bad = r#"{"category" "c"}"#;
+    let reason = "ERROR the entry is not JSON: byte 12: expected `:` after a key";
+    for before in ["", r#"{"category":"c","message":"m"}, "#, "[],\n\t "] {
+        let read = logs(&format!("[{before}{bad}]"));
+        assert_eq!(read.last().unwrap(), reason, "after `{before}`");
+    }
+}
+
+/// Characters that no text should hold, but that are characters.
+#[test]
+fn noncharacters_are_kept_beside_bytes_that_are_not_utf8() {
+    let nonchars: String = ('\u{fdd0}'..='\u{fdee}').collect();
+    let escaped = r"\ufdd0\uFDEF";
+    let entry =
+        |message: &[u8]| [br#"{"category":"c","message":""#, message, br#""}"#.as_slice()].concat();
+    let body = |array: &[u8]| [b"{\"logs\":", array, b"}"].concat();
+    let array = |entries: &[Vec<u8>]| [b"[", entries.join(&b","[..]).as_slice(), b"]"].concat();
+
+    let some = array(&[entry("\u{fdd1}".as_bytes()), entry(b"\xff"), entry(br"\ufdd0")]);
+    let read = json(body(&some)).unwrap();
+    assert_eq!((&*read[0], &*read[2]), ("c: \u{fdd1}", "c: \u{fdd0}"));
+    assert!(read[1].starts_with("ERROR the entry is not UTF-8"), "{}", read[1]);
+
+    // The same inside a string: an escape there is a character of the array.
+    let inner = br#""[{\"category\":\"c\",\"message\":\"\ufdd0\"},{\"category\":\"c\",\"message\":\"X\"}]""#;
+    let inner: Vec<u8> = inner.iter().map(|&byte| if byte == b'X' { 0xff } else { byte }).collect();
+    let read = json(body(&inner)).unwrap();
+    assert_eq!(read[0], "c: \u{fdd0}");
+    assert!(read[1].starts_with("ERROR the entry is not UTF-8"), "{}", read[1]);
+
+    let all = array(&[entry(nonchars.as_bytes()), entry(escaped.as_bytes()), entry(b"\xff")]);
+    assert!(json(body(&all)).unwrap_err().contains("every noncharacter from U+FDD0 to U+FDEF"));
+    let fine = array(&[entry(nonchars.as_bytes()), entry(escaped.as_bytes())]);
+    assert_eq!(json(body(&fine)).unwrap().len(), 2, "without bad bytes no mark is needed");
+}
+
+#[test]
+fn a_body_that_is_hardly_text_is_refused_whole() {
+    let bad = vec![0xff; (1 << 20) + 1];
+    let refused = json(bad).unwrap_err();
+    assert_eq!(refused, "the body is not UTF-8 in more than 1048576 places");
 }
 
 #[test]
@@ -215,7 +265,11 @@ fn bodies_that_cannot_be_read_say_where() {
         ("{}", "the body has neither `logs` nor `base64_bz2_logs`"),
         (r#"{"logs":5}"#, "`logs` holds a number, not an array of entries"),
         (r#"{"logs":"5"}"#, "`logs` is not a JSON array of entries: byte 0: expected a list"),
-        (r#"{"logs":[],"logs":[]}"#, "the body has `logs` twice, or two kinds of logs"),
+        (r#"{"logs":[],"logs":[]}"#, "the body has `logs` twice"),
+        (
+            r#"{"access_token":"a","access_token":"a","logs":[]}"#,
+            "the body has `access_token` twice",
+        ),
         (r#"{"access_token":5,"logs":[]}"#, "`access_token` holds a number, not a string"),
         (
             r#"{"logs":[{"category":"c","mess"#,
@@ -234,6 +288,10 @@ fn bodies_that_cannot_be_read_say_where() {
     ] {
         assert_eq!(json(body), Err(reason.to_owned()), "{body}");
     }
+    assert_eq!(
+        json(format!(r#"{{"logs":[],"base64_bz2_logs":"{}"}}"#, bz2("[]"))),
+        Err("the body has both `logs` and `base64_bz2_logs`; send one of them".to_owned())
+    );
     let form = |body: &str| read(&BodyForm::UrlEncoded, body).map(|request| answers(&request));
     assert_eq!(form("x=1"), Err("the body has neither `logs` nor `base64_bz2_logs`".to_owned()));
     assert_eq!(
@@ -276,6 +334,12 @@ fn what_a_refused_entry_was_is_kept() {
     let kept: Vec<_> = (0..3).map(|index| request.refused_text(index)).collect();
     assert_eq!(kept, [&b""[..], bad.as_bytes(), b"7"]);
     assert_eq!(answers(&request)[0], "a: x", "its neighbour is as it was");
+    let entry = |index| request.entry(index).map(|entry| entry.message.to_vec());
+    assert_eq!([entry(0), entry(1), entry(3)], [Some(b"x".to_vec()), None, None]);
+
+    let body = b"{\"logs\":[{\"message\":\"\xff\"}]}";
+    let kept = read(&BodyForm::Json, &body[..]).unwrap().refused_text(0).to_vec();
+    assert_eq!(String::from_utf8(kept).unwrap(), "{\"message\":\"\u{fffd}\"}");
 
     let category = CategoryName::new("c").unwrap();
     let request = read(&BodyForm::Ndjson { category }, format!("x\n{}\n", "y".repeat(101)));

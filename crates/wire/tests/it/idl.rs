@@ -84,6 +84,12 @@ fn documents_have_limits() {
     let typedefs: String = (0..15).map(typedef).collect();
     let doubling = format!("typedef i64 T0\n{typedefs}struct ALogEntry {{ 1: T15 a }}");
     assert!(register(&doubling).unwrap_err().contains("too many types"));
+    let deep = |inner: &str| format!("{}{inner}{}", "list<".repeat(32), ">".repeat(32));
+    let typedefs: String =
+        (0..15).map(|n| format!("typedef {} T{}\n", deep(&format!("T{n}")), n + 1)).collect();
+    let fields: String = (1..300).map(|id| format!("{id}: T15 a{id}\n")).collect();
+    let nested = format!("typedef i64 T0\n{typedefs}struct ALogEntry {{ {fields} }}");
+    assert!(register(&nested).unwrap_err().contains("too many types, more than 100000"));
     assert!(register(&" ".repeat((1 << 20) + 1)).unwrap_err().contains("more than 1048576"));
 }
 

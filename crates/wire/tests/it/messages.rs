@@ -22,20 +22,16 @@ fn sections_give_columns_their_kinds() {
 }
 
 #[test]
-fn typed_null_is_a_column_without_a_value() {
+fn typed_null_is_no_value_and_makes_no_column() {
+    let nulls = r#"{"int":{"a":null},"normal":{"b":null},"tags":{"c":null},"__subset__":null}"#;
     let mut batch = open_batch();
-    decode_plain(
-        r#"{"int":{"a":null},"normal":{"b":null},"tags":{"c":null},"__subset__":null}"#,
-        &mut batch,
-    )
-    .unwrap();
-    assert_eq!(show(&batch, 0), "");
-    let kinds: Vec<_> =
-        batch.columns().iter().map(|column| (column.name(), column.kind())).collect();
-    assert_eq!(
-        kinds,
-        [("a", Kind::Int), ("b", Kind::String), ("c", Kind::Set), ("__subset__", Kind::String)]
-    );
+    decode_plain(nulls, &mut batch).unwrap();
+    assert_eq!((show(&batch, 0), batch.columns().len()), (String::new(), 0));
+    decode_plain(r#"{"int":{"a":1},"tags":{"c":["x"]}}"#, &mut batch).unwrap();
+    decode_plain(nulls, &mut batch).unwrap();
+    assert_eq!(show(&batch, 1), r#"a=Int(1) c=Set(["x"])"#);
+    assert_eq!((show(&batch, 2), batch.columns().len()), (String::new(), 2));
+    assert!(batch.column("b", Kind::String).is_none());
 }
 
 #[test]
@@ -127,6 +123,12 @@ fn a_key_that_appears_twice_is_refused() {
         r#"{"a":1,"a":"1"}"#,
         r#"{"a":null,"a":"1"}"#,
         r#"{"a":null,"a":null}"#,
+        r#"{"a":{"b":1},"a":2}"#,
+        r#"{"a":2,"a":{"b":1}}"#,
+        r#"{"a":{"b":1},"a":{"c":1}}"#,
+        r#"{"a":{},"a":null}"#,
+        r#"{"normal":{"a":null,"a":null}}"#,
+        r#"{"tags":{"a":null,"a":["x"]}}"#,
     ] {
         assert_eq!(row(message), "refused: column `a` appears twice", "{message}");
     }
@@ -299,13 +301,33 @@ fn a_declared_schema_is_checked_and_widens_ints_of_flat_messages() {
 }
 
 #[test]
+fn names_of_nested_objects_are_bounded_before_they_are_put_together() {
+    // The inner fields have no value that would be checked.
+    let nested = |name: usize, fields: usize| {
+        let fields: Vec<_> = (0..fields).map(|n| format!(r#""{n}":null"#)).collect();
+        format!(r#"{{"{}":{{{}}}}}"#, "x".repeat(name), fields.join(","))
+    };
+    assert_eq!(row(nested(253, 10)), "");
+    let refused = row(nested(254, 11));
+    assert_eq!(
+        refused,
+        format!("refused: column name `{}…` has 256 bytes, more than 255", "x".repeat(32))
+    );
+    assert!(row(nested(500_000, 1)).contains("has 500000 bytes, more than 255"));
+    assert!(row(nested(1, 4095)).is_empty());
+    assert!(row(nested(1, 4096)).contains("the limit is 4096"), "fields without a value too");
+}
+
+#[test]
 fn names_and_quotes_are_bounded() {
     let long = "x".repeat(1000);
     let refused = row(format!(r#"{{"int":{{"{long}":"s"}}}}"#));
     assert!(refused.starts_with("refused: column `xxx") && refused.len() < 200, "{refused}");
     let refused = row(format!(r#"{{"int":{{"{long}":1}}}}"#));
     assert!(refused.contains("has 1000 bytes, more than 255") && refused.len() < 200, "{refused}");
-    assert_eq!(row(r#"{"":1}"#), "refused: a column has no name");
+    for unnamed in [r#"{"":1}"#, r#"{"":null}"#, r#"{"":{"time":5}}"#, r#"{"a":{"":1}}"#] {
+        assert_eq!(row(unnamed), "refused: a column has no name", "{unnamed}");
+    }
     let digits = "9".repeat(1000);
     assert!(row(format!(r#"{{"int":{{"n":{digits}}}}}"#)).len() < 200);
 }

@@ -56,8 +56,7 @@ fn a_registered_definition_names_the_fields() {
 #[test]
 fn every_type_has_its_column() {
     let mut registry = Registry::default();
-    registry.register(EVERY_TYPE_IDL).unwrap();
-    assert_eq!(registry.loggers().collect::<Vec<_>>(), ["EveryType"]);
+    assert_eq!(registry.register(EVERY_TYPE_IDL), Ok(vec!["EveryType".to_owned()]));
     let batch = decode_one(EVERY_TYPE, &registry);
     assert_eq!(
         show(&batch, 0),
@@ -161,6 +160,66 @@ fn lengths_that_lie_and_deep_nesting_are_refused() {
     }
     assert!(decode_bytes(&[0x1c; 10_000]).unwrap_err().contains("nested deeper than 64 levels"));
     assert!(decode_bytes(&[0x19; 10_000]).unwrap_err().contains("nested deeper than 64 levels"));
+}
+
+/// Maps whose keys are maps, `levels` deep, around an empty one; the values are true.
+fn maps_in_keys(levels: usize) -> Vec<u8> {
+    let mut data = [0x01, 0xb1].repeat(levels);
+    data.push(0x00);
+    data.extend(std::iter::repeat_n(0x01, levels));
+    data
+}
+
+#[test]
+fn nested_text_that_grows_with_every_level_is_refused() {
+    let field = |data: &[u8]| [&[0x1b], data].concat();
+    let whole = |fields: &[u8]| [fields, &[0x00]].concat();
+    assert_eq!(
+        decode_bytes(&whole(&field(&maps_in_keys(2)))).unwrap(),
+        r#"f1=String("{\"{\\\"{}\\\":true}\":true}")"#
+    );
+    let refused = decode_bytes(&whole(&field(&maps_in_keys(63)))).unwrap_err();
+    assert!(refused.contains("too long as JSON text"), "{refused}");
+
+    let one = field(&maps_in_keys(9));
+    assert!(decode_bytes(&whole(&one)).is_ok(), "one of them fits");
+    let refused = decode_bytes(&whole(&one.repeat(1000))).map(drop).unwrap_err();
+    assert!(refused.contains("too long as JSON text"), "many don't: {refused}");
+}
+
+#[test]
+fn long_names_do_not_multiply() {
+    let mut registry = Registry::default();
+    let name = "n".repeat(100_000);
+    let idl = format!("struct Inner {{ 1: bool {name} }} struct xLogEntry {{ 1: Inner a }}");
+    registry.register(&idl).unwrap();
+    // The one field of the inner struct, a thousand times.
+    let data = [&[0x1c], [0x01, 0x02].repeat(1000).as_slice(), &[0x00, 0x00]].concat();
+    let mut batch = open_batch();
+    let refused = decode(Codec::Structured, &envelope(&data), ARRIVAL, &registry, &mut batch);
+    assert!(chain(&refused.unwrap_err()).contains("too long as JSON text"));
+}
+
+#[test]
+fn a_time_or_weight_that_is_no_number_is_refused() {
+    let decode_as = |ty: &str, data: &[u8]| {
+        let mut registry = Registry::default();
+        let idl = format!("enum E {{ A }} struct xLogEntry {{ 1: {ty} weight }}");
+        registry.register(&idl).unwrap();
+        let mut batch = open_batch();
+        decode(Codec::Structured, &envelope(data), ARRIVAL, &registry, &mut batch)
+            .map(|()| batch.row(0).unwrap().weight())
+            .map_err(|error| chain(&error))
+    };
+    assert_eq!(decode_as("i32", &[0x15, 0x04, 0x00]), Ok(2.0));
+    for (ty, data, found) in [
+        ("string", &[0x18, 0x01, b'2', 0x00][..], "a string"),
+        ("bool", &[0x11, 0x00], "a bool"),
+        ("list<string>", &[0x19, 0x08, 0x00], "a list"),
+        ("E", &[0x15, 0x00, 0x00], "an enum"),
+    ] {
+        assert_eq!(decode_as(ty, data), Err(format!("column `weight` holds {found}")), "{ty}");
+    }
 }
 
 proptest! {

@@ -48,7 +48,7 @@ pub enum IdlProblem {
     UnknownType { name: String },
     #[error("typedef `{name}` leads back to itself")]
     TypedefLoop { name: String },
-    #[error("the typedefs stand for too many types")]
+    #[error("the fields stand for too many types, more than {}", resolve::TYPES_MAX)]
     TooManyTypes,
     #[error("no struct is called `…LogEntry`, which is what describes a logger's messages")]
     NoLogEntry,

@@ -3,7 +3,7 @@
 use super::tokens::{Token, Tokens};
 use super::{EnumDefinition, IdlError, IdlProblem};
 
-/// The deepest nesting of container types, and of brackets in what is skipped.
+/// The deepest nesting of container types.
 pub(super) const TYPE_DEPTH_MAX: usize = 32;
 
 #[derive(Debug)]

@@ -32,7 +32,7 @@ fn structure(
             let (name, structure) = (field.name.to_owned(), name.to_owned());
             return Err(at(field.line, IdlProblem::FieldTwice { name, structure }));
         }
-        let ty = names.resolve(&field.ty)?;
+        let ty = names.resolve(&field.ty, field.line)?;
         let definition = FieldDefinition { id: field.id, name: field.name.to_owned(), ty };
         match known.binary_search_by_key(&field.id, |other| other.id) {
             Ok(_) => {
@@ -47,7 +47,7 @@ fn structure(
 
 /// The most types that a document's fields are made of once typedefs are put in: a few lines of
 /// typedefs of typedefs can stand for more than fits any memory.
-const TYPES_MAX: usize = 100_000;
+pub(super) const TYPES_MAX: usize = 100_000;
 
 /// The longest chain of typedefs. A longer one leads back to itself.
 const TYPEDEFS_MAX: usize = 16;
@@ -89,19 +89,26 @@ impl<'d> Names<'d> {
         Ok(Self { meanings: names, types_left: Cell::new(TYPES_MAX) })
     }
 
-    fn resolve(&self, ty: &TypeName<'_>) -> Result<Type, IdlError> {
-        self.resolve_within(ty, 0)
+    fn resolve(&self, ty: &TypeName<'_>, line: usize) -> Result<Type, IdlError> {
+        self.resolve_within(ty, line, 0)
     }
 
-    /// `typedefs` counts those that were followed, which also bounds how deep this calls itself.
-    fn resolve_within(&self, ty: &TypeName<'_>, typedefs: usize) -> Result<Type, IdlError> {
+    /// `line` is the field's. `typedefs` counts those that were followed, which also bounds how
+    /// deep this calls itself.
+    fn resolve_within(
+        &self,
+        ty: &TypeName<'_>,
+        line: usize,
+        typedefs: usize,
+    ) -> Result<Type, IdlError> {
+        let types_left = self.types_left.get().checked_sub(1);
+        let types_left = types_left.ok_or_else(|| at(line, IdlProblem::TooManyTypes))?;
+        self.types_left.set(types_left);
+        let resolve = |ty| self.resolve_within(ty, line, typedefs);
         Ok(match ty {
-            TypeName::List(item) => Type::List(Box::new(self.resolve_within(item, typedefs)?)),
-            TypeName::Set(item) => Type::Set(Box::new(self.resolve_within(item, typedefs)?)),
-            TypeName::Map(pair) => Type::Map(Box::new((
-                self.resolve_within(&pair.0, typedefs)?,
-                self.resolve_within(&pair.1, typedefs)?,
-            ))),
+            TypeName::List(item) => Type::List(Box::new(resolve(item)?)),
+            TypeName::Set(item) => Type::Set(Box::new(resolve(item)?)),
+            TypeName::Map(pair) => Type::Map(Box::new((resolve(&pair.0)?, resolve(&pair.1)?))),
             TypeName::Named { name, line } => match base_type(name) {
                 Some(ty) => ty,
                 None => self.defined(name, *line, typedefs)?,
@@ -110,16 +117,13 @@ impl<'d> Names<'d> {
     }
 
     fn defined(&self, name: &str, line: usize, typedefs: usize) -> Result<Type, IdlError> {
-        let types_left = self.types_left.get().checked_sub(1);
-        let types_left = types_left.ok_or_else(|| at(line, IdlProblem::TooManyTypes))?;
-        self.types_left.set(types_left);
         match self.meanings.get(name) {
             Some(Meaning::Struct(index)) => Ok(Type::Struct(*index)),
             Some(Meaning::Enum(index)) => Ok(Type::Enum(*index)),
             Some(Meaning::Typedef(_)) if typedefs == TYPEDEFS_MAX => {
                 Err(at(line, IdlProblem::TypedefLoop { name: name.to_owned() }))
             }
-            Some(Meaning::Typedef(ty)) => self.resolve_within(ty, typedefs + 1),
+            Some(Meaning::Typedef(ty)) => self.resolve_within(ty, line, typedefs + 1),
             None => Err(at(line, IdlProblem::UnknownType { name: name.to_owned() })),
         }
     }
