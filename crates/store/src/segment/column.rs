@@ -297,6 +297,12 @@ impl SegmentColumn {
         Ok(&self.data)
     }
 
+    /// The smallest and the largest value of a column of integers that has any.
+    pub fn int_range(&self) -> Option<(i64, i64)> {
+        let (least, most) = self.raw.meta.range.as_ref()?;
+        (self.kind == Kind::Int).then_some((least.parse().ok()?, most.parse().ok()?))
+    }
+
     /// The smallest and the largest value of a column of numbers that has any.
     pub fn number_range(&self) -> Option<(f64, f64)> {
         let (least, most) = self.raw.meta.range.as_ref()?;

@@ -1,0 +1,141 @@
+//! Questions as data.
+
+use std::fmt;
+
+/// A question about the rows of one dataset.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Question {
+    /// Half-open, in nanoseconds since the Unix epoch; `None`: all of time.
+    pub range: Option<(i64, i64)>,
+    /// Rows that meet all conditions of any of these; all rows when there are none.
+    pub any_of: Vec<Vec<Condition>>,
+    pub group_by: Vec<Dimension>,
+    pub aggregates: Vec<Aggregate>,
+}
+
+/// What a row must meet: a column by its name, of whatever kind, and a test of its value.
+///
+/// A name that was sent with several kinds is met when any of them is. The tests that begin with
+/// "not" are the opposite of the others, and so hold for rows without a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    pub column: String,
+    pub test: Test,
+}
+
+/// A test of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// Equal to one of these.
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Compare(Comparison, String),
+    /// Found anywhere in a string.
+    Regex(String),
+    NotRegex(String),
+    Contains(String),
+    Prefix(String),
+    Null,
+    NotNull,
+    /// A list has one of these.
+    Any(Vec<String>),
+    /// A list has all of these.
+    All(Vec<String>),
+    /// A list has none of these, or there is no list.
+    None(Vec<String>),
+    /// A list has exactly these: a vector in this order, a set in any.
+    Exact(Vec<String>),
+    /// A list has an item in which this is found.
+    ItemRegex(String),
+    /// A vector begins with these.
+    StartsWith(Vec<String>),
+}
+
+impl Test {
+    /// The test that holds where this one doesn't, for those that are defined so.
+    pub(crate) fn opposite(&self) -> Option<Self> {
+        match self {
+            Self::NotIn(values) => Some(Self::In(values.clone())),
+            Self::NotRegex(text) => Some(Self::Regex(text.clone())),
+            Self::None(values) => Some(Self::Any(values.clone())),
+            Self::Null => Some(Self::NotNull),
+            Self::In(_)
+            | Self::Compare(..)
+            | Self::Regex(_)
+            | Self::Contains(_)
+            | Self::Prefix(_)
+            | Self::NotNull
+            | Self::Any(_)
+            | Self::All(_)
+            | Self::Exact(_)
+            | Self::ItemRegex(_)
+            | Self::StartsWith(_) => None,
+        }
+    }
+}
+
+/// How two values stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
+}
+
+/// What rows are grouped by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dimension {
+    Column(String),
+    /// The bucket a row's time is in: the starts of the buckets, ascending.
+    Time(Vec<i64>),
+}
+
+/// What is computed of each group. Weighted, except where it says otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Aggregate {
+    /// The sum of the weights.
+    Count,
+    /// The sum of `hits`, 1 where a row has none; unweighted.
+    Samples,
+    Sum(String),
+    Avg(String),
+    /// Unweighted.
+    Min(String),
+    /// Unweighted.
+    Max(String),
+    /// Of the population.
+    Stddev(String),
+    /// How many different values; unweighted.
+    Distinct(String),
+    /// The value below which this part of the weight lies, from 0 to 1.
+    Percentile(f64, String),
+}
+
+impl Aggregate {
+    /// The column it is computed from.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::Count => None,
+            Self::Samples => Some("hits"),
+            Self::Sum(column)
+            | Self::Avg(column)
+            | Self::Min(column)
+            | Self::Max(column)
+            | Self::Stddev(column)
+            | Self::Distinct(column)
+            | Self::Percentile(_, column) => Some(column),
+        }
+    }
+}

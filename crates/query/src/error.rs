@@ -1,0 +1,33 @@
+//! What can be wrong with a question, and how much it may cost.
+
+use perflab_store::segment::SegmentError;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    #[error("`{text}` is no number, and column `{column}` holds numbers")]
+    NotANumber { column: String, text: String },
+    #[error("column `{column}` holds {found}; this test is for {wanted}")]
+    Kind { column: String, found: &'static str, wanted: &'static str },
+    #[error("the regular expression for column `{column}` can't be used")]
+    Regex {
+        column: String,
+        #[source]
+        error: regex::Error,
+    },
+    #[error("more than {DIMENSIONS_MAX} columns to group by")]
+    TooManyDimensions,
+    #[error("more than {GROUPS_MAX} groups: group by fewer columns, or ask about less")]
+    TooManyGroups,
+    #[error("percentile {0} is not from 0 to 100")]
+    Percentile(f64),
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+/// The most columns to group by.
+pub(crate) const DIMENSIONS_MAX: usize = 8;
+/// The most groups of one answer, before the top of them is taken.
+pub(crate) const GROUPS_MAX: usize = 1 << 24;
+/// How large a compiled regular expression may be, in bytes.
+pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;

@@ -1,0 +1,480 @@
+//! Conditions against a segment: each becomes a test of codes or numbers, and fills a mask with
+//! one byte per row, 1 where it holds. Bytes, not bits: compilers turn such loops into vector
+//! code, and a block of them stays in the nearest cache.
+
+use std::ops::Range;
+
+use arrow::buffer::BooleanBuffer;
+use perflab_model::Kind;
+use perflab_store::segment::{Codes, ColumnData, Ints, ListTable, Segment, SegmentColumn, Strings};
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::QueryError;
+use crate::algebra::{Comparison, Condition, Test};
+use crate::error::REGEX_BYTES_MAX;
+
+/// The conditions of a question, ready for one segment.
+#[derive(Debug)]
+pub(crate) struct Filter<'s> {
+    any_of: Vec<Vec<Leaf<'s>>>,
+    /// For the blocks of conjunctions and leaves.
+    scratch: [Vec<u8>; 2],
+}
+
+impl<'s> Filter<'s> {
+    /// `None` when no row of the segment can meet them.
+    pub(crate) fn new(
+        any_of: &[Vec<Condition>],
+        segment: &'s Segment,
+    ) -> Result<Option<Self>, QueryError> {
+        let mut alternatives = Vec::new();
+        for conditions in any_of {
+            let mut leaves = Vec::new();
+            for condition in conditions {
+                let leaf = Leaf::new(condition, segment)?;
+                if !matches!(leaf, Leaf::All) {
+                    leaves.push(leaf);
+                }
+            }
+            if !leaves.iter().any(|leaf| matches!(leaf, Leaf::Nothing)) {
+                alternatives.push(leaves);
+            }
+        }
+        let is_nothing = alternatives.is_empty() && !any_of.is_empty();
+        Ok((!is_nothing).then(|| Self { any_of: alternatives, scratch: Default::default() }))
+    }
+
+    /// Whether every row meets it.
+    pub(crate) fn is_all(&self) -> bool {
+        self.any_of.is_empty() || self.any_of.iter().any(Vec::is_empty)
+    }
+
+    /// Writes the places of the rows that meet it, counted from the start of the block.
+    pub(crate) fn select(&mut self, rows: Range<usize>, selected: &mut Vec<u32>) {
+        let len = rows.len();
+        let [mask, leaf_mask] = &mut self.scratch;
+        let mut total = vec![0_u8; if self.any_of.len() > 1 { len } else { 0 }];
+        for leaves in &self.any_of {
+            mask.clear();
+            mask.resize(len, 1);
+            for leaf in leaves {
+                leaf_mask.resize(len, 0);
+                leaf.fill(rows.clone(), &mut leaf_mask[..len]);
+                let both = mask.iter_mut().zip(&leaf_mask[..len]);
+                both.for_each(|(mask, &leaf)| *mask &= leaf);
+                if mask.iter().fold(0, |any, &byte| any | byte) == 0 {
+                    break;
+                }
+            }
+            if !total.is_empty() {
+                total.iter_mut().zip(&*mask).for_each(|(total, &mask)| *total |= mask);
+            }
+        }
+        compress(if total.is_empty() { mask } else { &total }, selected);
+    }
+}
+
+/// The places of the ones. Without branches: which rows meet a condition can't be foreseen.
+fn compress(mask: &[u8], selected: &mut Vec<u32>) {
+    selected.clear();
+    if mask.iter().fold(0, |any, &byte| any | byte) == 0 {
+        return;
+    }
+    selected.resize(mask.len(), 0);
+    let mut found = 0;
+    for (place, &byte) in (0_u32..).zip(mask) {
+        selected[found] = place;
+        found += usize::from(byte);
+    }
+    selected.truncate(found);
+}
+
+/// A test of one or several columns of a segment.
+#[derive(Debug)]
+enum Leaf<'s> {
+    All,
+    Nothing,
+    /// Codes from `first` on, this many.
+    CodeRange {
+        codes: &'s Codes,
+        first: u32,
+        len: u32,
+    },
+    /// Codes whose entry is 1; the last entry is null's.
+    CodeTable {
+        codes: &'s Codes,
+        accepted: Vec<u8>,
+    },
+    Int {
+        values: &'s Ints,
+        valid: Option<&'s BooleanBuffer>,
+        test: IntTest,
+    },
+    Float {
+        values: &'s [f64],
+        test: FloatTest,
+    },
+    /// For the kinds of one name.
+    Either(Vec<Self>),
+    Not(Box<Self>),
+}
+
+/// Never holds for null.
+#[derive(Debug)]
+enum IntTest {
+    From(i64, i64),
+    In(Vec<i64>),
+}
+
+/// Never holds for null, which is NaN.
+#[derive(Debug)]
+enum FloatTest {
+    Compare(Comparison, f64),
+    In(Vec<f64>),
+    NotNull,
+}
+
+impl<'s> Leaf<'s> {
+    fn new(condition: &Condition, segment: &'s Segment) -> Result<Self, QueryError> {
+        let opposite = condition.test.opposite();
+        let is_negated = opposite.is_some();
+        let test = opposite.unwrap_or_else(|| condition.test.clone());
+        let matcher = Matcher::new(&condition.column, test)?;
+        let mut kinds = Vec::new();
+        for column in segment.columns_named(&condition.column) {
+            let leaf = matcher.leaf(segment, column)?;
+            if !matches!(leaf, Self::Nothing) {
+                kinds.push(leaf);
+            }
+        }
+        let leaf = match kinds.len() {
+            0 => Self::Nothing,
+            1 => kinds.remove(0),
+            _ => Self::Either(kinds),
+        };
+        Ok(match (leaf, is_negated) {
+            (leaf, false) => leaf,
+            (Self::Nothing, true) => Self::All,
+            (Self::All, true) => Self::Nothing,
+            (leaf, true) => Self::Not(Box::new(leaf)),
+        })
+    }
+
+    /// Fills the mask of a block of rows.
+    fn fill(&self, rows: Range<usize>, mask: &mut [u8]) {
+        match self {
+            Self::All => mask.fill(1),
+            Self::Nothing => mask.fill(0),
+            Self::CodeRange { codes, first, len } => match codes {
+                Codes::U8(codes) => fill_range(&codes[rows], *first, *len, mask),
+                Codes::U16(codes) => fill_range(&codes[rows], *first, *len, mask),
+                Codes::U32(codes) => fill_range(&codes[rows], *first, *len, mask),
+            },
+            Self::CodeTable { codes, accepted } => match codes {
+                Codes::U8(codes) => fill_table(&codes[rows], accepted, mask),
+                Codes::U16(codes) => fill_table(&codes[rows], accepted, mask),
+                Codes::U32(codes) => fill_table(&codes[rows], accepted, mask),
+            },
+            Self::Int { values, valid, test } => {
+                match values {
+                    Ints::I8(values) => test.fill(&values[rows.clone()], mask),
+                    Ints::I16(values) => test.fill(&values[rows.clone()], mask),
+                    Ints::I32(values) => test.fill(&values[rows.clone()], mask),
+                    Ints::I64(values) => test.fill(&values[rows.clone()], mask),
+                }
+                if let Some(valid) = valid {
+                    let bits = valid.slice(rows.start, rows.len());
+                    let both = mask.iter_mut().zip(bits.iter());
+                    both.for_each(|(mask, bit)| *mask &= u8::from(bit));
+                }
+            }
+            Self::Float { values, test } => test.fill(&values[rows], mask),
+            Self::Either(leaves) => {
+                mask.fill(0);
+                let mut one = vec![0; mask.len()];
+                for leaf in leaves {
+                    leaf.fill(rows.clone(), &mut one);
+                    mask.iter_mut().zip(&one).for_each(|(mask, &one)| *mask |= one);
+                }
+            }
+            Self::Not(leaf) => {
+                leaf.fill(rows, mask);
+                mask.iter_mut().for_each(|mask| *mask ^= 1);
+            }
+        }
+    }
+}
+
+fn fill_range<C: Copy + Into<u32>>(codes: &[C], first: u32, len: u32, mask: &mut [u8]) {
+    for (mask, &code) in mask.iter_mut().zip(codes) {
+        *mask = u8::from(code.into().wrapping_sub(first) < len);
+    }
+}
+
+fn fill_table<C: Copy + Into<u32>>(codes: &[C], accepted: &[u8], mask: &mut [u8]) {
+    for (mask, &code) in mask.iter_mut().zip(codes) {
+        *mask = accepted[code.into() as usize];
+    }
+}
+
+impl IntTest {
+    fn fill<T: Copy + Into<i64>>(&self, values: &[T], mask: &mut [u8]) {
+        match self {
+            Self::From(least, most) => {
+                for (mask, &value) in mask.iter_mut().zip(values) {
+                    let value = value.into();
+                    *mask = u8::from(value >= *least) & u8::from(value <= *most);
+                }
+            }
+            Self::In(wanted) => {
+                for (mask, &value) in mask.iter_mut().zip(values) {
+                    *mask = u8::from(wanted.contains(&value.into()));
+                }
+            }
+        }
+    }
+}
+
+impl FloatTest {
+    fn fill(&self, values: &[f64], mask: &mut [u8]) {
+        match self {
+            Self::Compare(Comparison::Less, bound) => fill_floats(values, mask, |v| v < *bound),
+            Self::Compare(Comparison::LessOrEqual, bound) => {
+                fill_floats(values, mask, |v| v <= *bound);
+            }
+            Self::Compare(Comparison::Greater, bound) => fill_floats(values, mask, |v| v > *bound),
+            Self::Compare(Comparison::GreaterOrEqual, bound) => {
+                fill_floats(values, mask, |v| v >= *bound);
+            }
+            Self::In(wanted) => fill_floats(values, mask, |v| wanted.contains(&v)),
+            Self::NotNull => fill_floats(values, mask, |v| !v.is_nan()),
+        }
+    }
+}
+
+fn fill_floats(values: &[f64], mask: &mut [u8], test: impl Fn(f64) -> bool) {
+    mask.iter_mut().zip(values).for_each(|(mask, &value)| *mask = u8::from(test(value)));
+}
+
+/// A test, prepared once for all kinds of a column.
+struct Matcher<'c> {
+    column: &'c str,
+    test: Test,
+    regex: Option<Regex>,
+}
+
+impl<'c> Matcher<'c> {
+    fn new(column: &'c str, test: Test) -> Result<Self, QueryError> {
+        let regex = if let Test::Regex(text) | Test::ItemRegex(text) = &test {
+            let built = RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
+            let failed = |error| QueryError::Regex { column: column.to_owned(), error };
+            Some(built.map_err(failed)?)
+        } else {
+            None
+        };
+        Ok(Self { column, test, regex })
+    }
+
+    fn leaf<'s>(
+        &self,
+        segment: &'s Segment,
+        column: &'s SegmentColumn,
+    ) -> Result<Leaf<'s>, QueryError> {
+        match column.data()? {
+            ColumnData::Int { values, validity } => {
+                let leaf = |test| Leaf::Int { values, valid: validity.as_ref(), test };
+                Ok(self.int_test()?.map_or(Leaf::Nothing, leaf))
+            }
+            ColumnData::Float { values } => {
+                let leaf = |test| Leaf::Float { values, test };
+                Ok(self.float_test()?.map_or(Leaf::Nothing, leaf))
+            }
+            ColumnData::String { codes, strings } => Ok(self.string_leaf(codes, strings)),
+            ColumnData::List { ids } => {
+                let Some(lists) = segment.lists() else { return Ok(Leaf::Nothing) };
+                lists.check()?;
+                Ok(self.list_leaf(ids, lists, column.kind()))
+            }
+        }
+    }
+
+    fn number(&self, text: &str) -> Result<f64, QueryError> {
+        let number = text.trim().parse().ok().filter(|number: &f64| !number.is_nan());
+        let (column, text) = (self.column.to_owned(), text.to_owned());
+        number.ok_or(QueryError::NotANumber { column, text })
+    }
+
+    /// `None`: holds for no number.
+    fn int_test(&self) -> Result<Option<IntTest>, QueryError> {
+        if let Test::In(values) = &self.test {
+            // A text that is no number equals none; another kind of the name may have it.
+            let wanted = values.iter().filter_map(|text| whole(text)).collect();
+            return Ok(Some(IntTest::In(wanted)));
+        }
+        if let Test::Compare(comparison, text) = &self.test {
+            let (least, most) = int_bounds(*comparison, self.number(text)?, text);
+            return Ok((least <= most).then_some(IntTest::From(least, most)));
+        }
+        let is_any = matches!(self.test, Test::NotNull);
+        Ok(is_any.then_some(IntTest::From(i64::MIN, i64::MAX)))
+    }
+
+    fn float_test(&self) -> Result<Option<FloatTest>, QueryError> {
+        if let Test::In(values) = &self.test {
+            let wanted = values.iter().filter_map(|text| text.trim().parse().ok()).collect();
+            return Ok(Some(FloatTest::In(wanted)));
+        }
+        if let Test::Compare(comparison, text) = &self.test {
+            return Ok(Some(FloatTest::Compare(*comparison, self.number(text)?)));
+        }
+        Ok(matches!(self.test, Test::NotNull).then_some(FloatTest::NotNull))
+    }
+
+    fn string_leaf<'s>(&self, codes: &'s Codes, strings: &'s Strings) -> Leaf<'s> {
+        let all = u32::try_from(strings.len()).unwrap_or(u32::MAX);
+        let range = |first: u32, end: u32| match end.saturating_sub(first) {
+            0 => Leaf::Nothing,
+            len => Leaf::CodeRange { codes, first, len },
+        };
+        let table = |test: &dyn Fn(&[u8]) -> bool| {
+            let accepted = (0..all).map(|code| test(strings.bytes(code)));
+            code_table(codes, accepted)
+        };
+        match (&self.test, &self.regex) {
+            (Test::In(values), _) => {
+                let found: Vec<u32> =
+                    values.iter().filter_map(|value| strings.code(value.as_bytes())).collect();
+                match found[..] {
+                    [] => Leaf::Nothing,
+                    [code] => range(code, code + 1),
+                    _ => code_table(codes, (0..all).map(|code| found.contains(&code))),
+                }
+            }
+            (Test::Compare(comparison, bound), _) => {
+                let below = strings.first_from(bound.as_bytes());
+                let is_there = strings.code(bound.as_bytes()).is_some();
+                let through = below + u32::from(is_there);
+                match comparison {
+                    Comparison::Less => range(0, below),
+                    Comparison::LessOrEqual => range(0, through),
+                    Comparison::Greater => range(through, all),
+                    Comparison::GreaterOrEqual => range(below, all),
+                }
+            }
+            (Test::Prefix(prefix), _) => table(&|string| string.starts_with(prefix.as_bytes())),
+            (Test::Contains(part), _) => {
+                let finder = memchr::memmem::Finder::new(part.as_bytes());
+                table(&|string| finder.find(string).is_some())
+            }
+            (Test::Regex(_), Some(regex)) => table(&|string| regex.is_match(string)),
+            (Test::NotNull, _) => range(0, all),
+            _ => Leaf::Nothing,
+        }
+    }
+
+    /// Once per distinct list.
+    fn list_leaf<'s>(&self, ids: &'s Codes, lists: &'s ListTable, kind: Kind) -> Leaf<'s> {
+        let all = u32::try_from(lists.len()).unwrap_or(u32::MAX);
+        if matches!(self.test, Test::NotNull) {
+            return Leaf::CodeRange { codes: ids, first: 0, len: all };
+        }
+        let accepted: Vec<bool> = match (&self.test, &self.regex) {
+            (Test::Any(values) | Test::In(values), _) => {
+                let wanted = item_codes(lists, values);
+                let has = |id| lists.codes(id).any(|code| wanted.contains(&Some(code)));
+                (0..all).map(has).collect()
+            }
+            (Test::All(values), _) => {
+                let wanted = item_codes(lists, values);
+                let has = |id, wanted: &Option<u32>| lists.codes(id).any(|c| Some(c) == *wanted);
+                (0..all).map(|id| wanted.iter().all(|wanted| has(id, wanted))).collect()
+            }
+            (Test::Exact(values), _) => {
+                let mut wanted = item_codes(lists, values);
+                if kind == Kind::Set {
+                    wanted.sort_unstable();
+                    wanted.dedup();
+                }
+                let is_equal = |id| lists.codes(id).map(Some).eq(wanted.iter().copied());
+                (0..all).map(is_equal).collect()
+            }
+            (Test::StartsWith(values), _) if kind == Kind::Vector => {
+                let wanted = item_codes(lists, values);
+                let begins = |id| {
+                    lists.codes(id).len() >= wanted.len()
+                        && lists.codes(id).zip(&wanted).all(|(code, wanted)| Some(code) == *wanted)
+                };
+                (0..all).map(begins).collect()
+            }
+            (Test::ItemRegex(_) | Test::Regex(_), Some(regex)) => {
+                let items = lists.items();
+                let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+                let found: Vec<bool> =
+                    (0..count).map(|code| regex.is_match(items.bytes(code))).collect();
+                let has = |id| lists.codes(id).any(|code| found[code as usize]);
+                (0..all).map(has).collect()
+            }
+            _ => return Leaf::Nothing,
+        };
+        code_table(ids, accepted.into_iter())
+    }
+}
+
+fn item_codes(lists: &ListTable, values: &[String]) -> Vec<Option<u32>> {
+    values.iter().map(|value| lists.items().code(value.as_bytes())).collect()
+}
+
+/// A table, or what is faster: nothing, or one run of codes.
+fn code_table(codes: &Codes, accepted: impl Iterator<Item = bool>) -> Leaf<'_> {
+    // Null, whose code is after the last, is never accepted.
+    let accepted: Vec<u8> = accepted.map(u8::from).chain([0]).collect();
+    let Some(first) = accepted.iter().position(|&byte| byte == 1) else { return Leaf::Nothing };
+    let len = accepted[first..].iter().take_while(|&&byte| byte == 1).count();
+    if accepted[first + len..].contains(&1) {
+        return Leaf::CodeTable { codes, accepted };
+    }
+    let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
+    Leaf::CodeRange { codes, first: narrow(first), len: narrow(len) }
+}
+
+/// The integer that a text is, also when it is written as `3.0`.
+fn whole(text: &str) -> Option<i64> {
+    let text = text.trim();
+    text.parse().ok().or_else(|| {
+        let number: f64 = text.parse().ok()?;
+        #[expect(clippy::cast_possible_truncation, reason = "checked by going back")]
+        let whole = number as i64;
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::float_cmp,
+            reason = "only a number that is the same there and back is whole"
+        )]
+        let is_same = whole as f64 == number;
+        is_same.then_some(whole)
+    })
+}
+
+/// The integers that stand so to a number: from the first to the second, both included; none
+/// when the first is larger.
+fn int_bounds(comparison: Comparison, number: f64, text: &str) -> (i64, i64) {
+    const NONE: (i64, i64) = (1, 0);
+    let wants_less = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+    // Beyond all integers; 2^63 itself is the first float that is.
+    if number.abs() >= 9_223_372_036_854_775_808.0 && text.trim().parse::<i64>().is_err() {
+        return if wants_less == (number > 0.0) { (i64::MIN, i64::MAX) } else { NONE };
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "between the ends")]
+    let (below, above) = match text.trim().parse() {
+        Ok(exact) => (exact, exact),
+        Err(_no_integer) => (number.floor() as i64, number.ceil() as i64),
+    };
+    let is_whole = below == above;
+    match comparison {
+        Comparison::Less if is_whole => below.checked_sub(1).map_or(NONE, |most| (i64::MIN, most)),
+        Comparison::Less | Comparison::LessOrEqual => (i64::MIN, below),
+        Comparison::Greater if is_whole => {
+            above.checked_add(1).map_or(NONE, |least| (least, i64::MAX))
+        }
+        Comparison::Greater | Comparison::GreaterOrEqual => (above, i64::MAX),
+    }
+}

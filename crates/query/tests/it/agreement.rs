@@ -1,0 +1,217 @@
+//! Random questions over random rows: the engine says what the reference says.
+
+use perflab_query::algebra::{Aggregate, Comparison, Condition, Dimension, Question, Test};
+use perflab_query::{AnswerRow, QueryError, answer};
+use proptest::prelude::*;
+
+use crate::data::{Row, item, row, segment_of};
+use crate::reference;
+
+fn column() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["i", "f", "s", "t", "v", "m", "none"]).prop_map(str::to_owned)
+}
+
+fn number_column() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["i", "f", "none"]).prop_map(str::to_owned)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        item(),
+        (-4_i64..5).prop_map(|n| n.to_string()),
+        Just("2.0".to_owned()),
+        Just("-0.5".to_owned())
+    ]
+}
+
+fn comparison() -> impl Strategy<Value = Comparison> {
+    prop::sample::select(vec![
+        Comparison::Less,
+        Comparison::LessOrEqual,
+        Comparison::Greater,
+        Comparison::GreaterOrEqual,
+    ])
+}
+
+fn regex() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["a", "^b", "a$", "^$", "a|é", "[0-9]"]).prop_map(str::to_owned)
+}
+
+fn test() -> impl Strategy<Value = Test> {
+    let texts = || prop::collection::vec(text(), 0..3);
+    prop_oneof![
+        texts().prop_map(Test::In),
+        texts().prop_map(Test::NotIn),
+        regex().prop_map(Test::Regex),
+        regex().prop_map(Test::NotRegex),
+        item().prop_map(Test::Contains),
+        item().prop_map(Test::Prefix),
+        Just(Test::Null),
+        Just(Test::NotNull),
+        texts().prop_map(Test::Any),
+        texts().prop_map(Test::All),
+        texts().prop_map(Test::None),
+        texts().prop_map(Test::Exact),
+        regex().prop_map(Test::ItemRegex),
+        texts().prop_map(Test::StartsWith),
+    ]
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    let bound = prop_oneof![
+        (-5_i64..6).prop_map(|n| n.to_string()),
+        (-9.0..9.0).prop_map(|x: f64| format!("{x:?}"))
+    ];
+    let compare = (number_column(), comparison(), bound)
+        .prop_map(|(column, comparison, bound)| (column, Test::Compare(comparison, bound)));
+    let compare_text = (comparison(), item())
+        .prop_map(|(comparison, bound)| ("s".to_owned(), Test::Compare(comparison, bound)));
+    prop_oneof![3 => (column(), test()), 1 => compare, 1 => compare_text]
+        .prop_map(|(column, test)| Condition { column, test })
+}
+
+fn dimension() -> impl Strategy<Value = Dimension> {
+    let starts = prop::collection::btree_set(0_i64..100, 1..5)
+        .prop_map(|starts| Dimension::Time(starts.into_iter().collect()));
+    prop_oneof![4 => column().prop_map(Dimension::Column), 1 => starts]
+}
+
+fn aggregate() -> impl Strategy<Value = Aggregate> {
+    prop_oneof![
+        Just(Aggregate::Count),
+        Just(Aggregate::Samples),
+        number_column().prop_map(Aggregate::Sum),
+        number_column().prop_map(Aggregate::Avg),
+        number_column().prop_map(Aggregate::Min),
+        number_column().prop_map(Aggregate::Max),
+        number_column().prop_map(Aggregate::Stddev),
+        column().prop_map(Aggregate::Distinct),
+        (0.0..=1.0, number_column()).prop_map(|(part, column)| Aggregate::Percentile(part, column)),
+    ]
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let range = prop::option::of((0_i64..100, 0_i64..60))
+        .prop_map(|range| range.map(|(start, length)| (start, start + length)));
+    let any_of = prop::collection::vec(prop::collection::vec(condition(), 0..3), 0..3);
+    let group_by = prop::collection::vec(dimension(), 0..3);
+    let aggregates = prop::collection::vec(aggregate(), 1..4);
+    (range, any_of, group_by, aggregates).prop_map(|(range, any_of, group_by, aggregates)| {
+        Question { range, any_of, group_by, aggregates }
+    })
+}
+
+/// Sorted, so that two answers can be compared.
+fn sorted(mut rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
+    rows.sort_by_key(|row| format!("{:?}", row.group));
+    rows
+}
+
+fn is_close(aggregate: &Aggregate, found: Option<f64>, expected: Option<f64>, scale: f64) -> bool {
+    match (found, expected) {
+        (None, None) => true,
+        (Some(found), Some(expected)) => {
+            let tolerance = match aggregate {
+                // Within a bucket of the sketch.
+                Aggregate::Percentile(..) => expected.abs() * 0.008,
+                Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => scale * 1e-9,
+                Aggregate::Count
+                | Aggregate::Samples
+                | Aggregate::Min(_)
+                | Aggregate::Max(_)
+                | Aggregate::Distinct(_) => 0.0,
+            };
+            (found - expected).abs() <= tolerance.max(expected.abs() * 1e-9)
+        }
+        _ => false,
+    }
+}
+
+/// The largest numbers that sums are made of: what rounding is relative to.
+fn scale(rows: &[Row]) -> f64 {
+    let numbers =
+        rows.iter().flat_map(|row| row.cells.iter().filter_map(|(_, cell)| cell.number()));
+    let most = numbers.fold(1.0, |most: f64, number| most.max(number.abs()));
+    most * rows.iter().map(|row| row.weight).sum::<f64>().max(1.0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn the_engine_says_what_the_reference_says(
+        parts in prop::collection::vec(prop::collection::vec(row(), 0..30), 0..4),
+        question in question(),
+    ) {
+        let segments: Vec<_> = parts.iter().map(|rows| segment_of(rows)).collect();
+        let rows: Vec<Row> = parts.concat();
+        let found = answer(&question, &segments.iter().collect::<Vec<_>>()).unwrap();
+        let expected = sorted(reference::answer(&question, &rows));
+        let scale = scale(&rows);
+        let found_rows = sorted(found.rows);
+        prop_assert_eq!(
+            found_rows.iter().map(|row| &row.group).collect::<Vec<_>>(),
+            expected.iter().map(|row| &row.group).collect::<Vec<_>>()
+        );
+        for (found, expected) in found_rows.iter().zip(&expected) {
+            for ((aggregate, found), expected) in question.aggregates.iter().zip(&found.values).zip(&expected.values) {
+                prop_assert!(is_close(aggregate, *found, *expected, scale), "{aggregate:?}: {found:?}, not {expected:?}");
+            }
+        }
+        let in_range = |row: &&Row| question.range.is_none_or(|(start, end)| (start..end).contains(&row.time));
+        prop_assert_eq!(found.rows_scanned, rows.iter().filter(in_range).count() as u64);
+    }
+}
+
+fn ask(column: &str, test: Test, aggregate: Aggregate) -> Result<f64, QueryError> {
+    let rows = vec![
+        Row {
+            time: 0,
+            weight: 2.0,
+            cells: vec![
+                ("n".to_owned(), crate::data::Cell::Int(5)),
+                ("s".to_owned(), crate::data::Cell::String("x".to_owned())),
+            ],
+        },
+        Row { time: 1, weight: 1.0, cells: Vec::new() },
+    ];
+    let segment = segment_of(&rows);
+    let condition = Condition { column: column.to_owned(), test };
+    let question = Question {
+        any_of: vec![vec![condition]],
+        aggregates: vec![aggregate],
+        ..Question::default()
+    };
+    Ok(answer(&question, &[&segment])?.rows[0].values[0].unwrap_or(f64::NAN))
+}
+
+#[test]
+fn mistakes_are_named() {
+    let error = |column, test| ask(column, test, Aggregate::Count).unwrap_err().to_string();
+    assert_eq!(
+        error("n", Test::Compare(Comparison::Less, "abc".to_owned())),
+        "`abc` is no number, and column `n` holds numbers"
+    );
+    assert_eq!(
+        error("s", Test::Regex("(".to_owned())),
+        "the regular expression for column `s` can't be used"
+    );
+    let huge = Test::Regex("(a{1000}){1000}".to_owned());
+    assert_eq!(error("s", huge), "the regular expression for column `s` can't be used");
+    let wrong = ask("n", Test::NotNull, Aggregate::Avg("s".to_owned())).unwrap_err();
+    assert_eq!(wrong.to_string(), "column `s` holds strings; this test is for numbers");
+    let beyond = ask("n", Test::NotNull, Aggregate::Percentile(1.5, "n".to_owned())).unwrap_err();
+    assert_eq!(beyond.to_string(), "percentile 150 is not from 0 to 100");
+}
+
+#[test]
+fn the_ends_of_the_integers_are_no_trap() {
+    let count = |comparison, bound: &str| {
+        ask("n", Test::Compare(comparison, bound.to_owned()), Aggregate::Count).unwrap()
+    };
+    assert_eq!(count(Comparison::Less, "1e300"), 2.0);
+    assert_eq!(count(Comparison::Greater, "-inf"), 2.0);
+    assert_eq!(count(Comparison::Greater, "9223372036854775807"), 0.0);
+    assert_eq!(count(Comparison::Less, "-9223372036854775808"), 0.0);
+    assert_eq!(count(Comparison::GreaterOrEqual, "5"), 2.0);
+    assert_eq!(count(Comparison::GreaterOrEqual, "5.000001"), 0.0);
+}

@@ -1,0 +1,131 @@
+//! Rows, and segments of them.
+
+use std::sync::Arc;
+
+use perflab_model::{Batch, ListKind, Nanos, Schema, SchemaState};
+use perflab_query::Value;
+use perflab_store::segment::{Segment, Source, build};
+use proptest::prelude::*;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Int(i64),
+    Float(f64),
+    String(String),
+    Set(Vec<String>),
+    Vector(Vec<String>),
+}
+
+impl Cell {
+    pub(crate) fn rank(&self) -> u8 {
+        match self {
+            Self::Int(_) => 0,
+            Self::Float(_) => 1,
+            Self::String(_) => 2,
+            Self::Set(_) => 3,
+            Self::Vector(_) => 4,
+        }
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Self::Int(value) => Value::Int(*value),
+            Self::Float(value) => Value::Float(*value),
+            Self::String(value) => Value::String(value.clone()),
+            Self::Set(items) | Self::Vector(items) => Value::List(items.clone()),
+        }
+    }
+
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Int(value) => Some(*value as f64),
+            Self::Float(value) => Some(*value),
+            Self::String(_) | Self::Set(_) | Self::Vector(_) => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) time: i64,
+    pub(crate) weight: f64,
+    /// Sorted by name, then by kind; no name and kind twice.
+    pub(crate) cells: Vec<(String, Cell)>,
+}
+
+impl Row {
+    pub(crate) fn cells_named(&self, name: &str) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(move |(other, _)| other == name).map(|(_, cell)| cell)
+    }
+}
+
+pub(crate) fn segment_of(rows: &[Row]) -> Segment {
+    let mut batch = Batch::new(Arc::new(SchemaState::new(Schema::default())));
+    for row in rows {
+        let mut builder = batch.begin_row();
+        for (name, cell) in &row.cells {
+            match cell {
+                Cell::Int(value) => builder.int(name, *value),
+                Cell::Float(value) => builder.float(name, *value),
+                Cell::String(value) => builder.string(name, value),
+                Cell::Set(items) => {
+                    builder.strings(name, ListKind::Set, items.iter().map(String::as_str))
+                }
+                Cell::Vector(items) => {
+                    builder.strings(name, ListKind::Vector, items.iter().map(String::as_str))
+                }
+            }
+            .unwrap();
+        }
+        builder.commit(Nanos(row.time), row.weight).unwrap();
+    }
+    let built = build(&[Source::Batch(&batch)]).unwrap();
+    Segment::open(&built.rows, built.lists.as_ref()).unwrap()
+}
+
+pub(crate) fn item() -> impl Strategy<Value = String> {
+    prop_oneof![4 => "[ab]{0,2}", 1 => "[é0-9]{1,2}"]
+}
+
+fn int() -> impl Strategy<Value = i64> {
+    prop_oneof![4 => -3_i64..4, 1 => -200_000_i64..200_000, 1 => any::<i64>()]
+}
+
+fn float() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(2.0), -10.0..10.0, 1e6..1e6 + 1.0]
+}
+
+/// `i`, `f`, `s`, `t` (a set) and `v` (a vector) have one kind, `m` any.
+fn named_cell() -> impl Strategy<Value = (String, Cell)> {
+    let set = || {
+        prop::collection::btree_set(item(), 0..3)
+            .prop_map(|items| Cell::Set(items.into_iter().collect()))
+    };
+    let vector = || prop::collection::vec(item(), 0..4).prop_map(Cell::Vector);
+    let mixed = prop_oneof![
+        int().prop_map(Cell::Int),
+        float().prop_map(Cell::Float),
+        item().prop_map(Cell::String),
+        set(),
+        vector(),
+    ];
+    prop_oneof![
+        int().prop_map(|value| ("i".to_owned(), Cell::Int(value))),
+        float().prop_map(|value| ("f".to_owned(), Cell::Float(value))),
+        item().prop_map(|value| ("s".to_owned(), Cell::String(value))),
+        set().prop_map(|cell| ("t".to_owned(), cell)),
+        vector().prop_map(|cell| ("v".to_owned(), cell)),
+        mixed.prop_map(|cell| ("m".to_owned(), cell)),
+        (1_i64..5).prop_map(|hits| ("hits".to_owned(), Cell::Int(hits))),
+    ]
+}
+
+pub(crate) fn row() -> impl Strategy<Value = Row> {
+    let weight = prop_oneof![3 => Just(1.0), 1 => (1_u32..300).prop_map(f64::from), 1 => 0.5..2.0];
+    let cells = prop::collection::vec(named_cell(), 0..8);
+    (0_i64..100, weight, cells).prop_map(|(time, weight, mut cells)| {
+        cells.sort_by(|(a, x), (b, y)| (a, x.rank()).cmp(&(b, y.rank())));
+        cells.dedup_by_key(|(name, cell)| (name.clone(), cell.rank()));
+        Row { time, weight, cells }
+    })
+}

@@ -1,0 +1,8 @@
+//! The engine against a reference that looks at one row after the other.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![expect(clippy::float_cmp, reason = "what must be exact is compared exactly")]
+
+mod agreement;
+mod data;
+mod reference;
