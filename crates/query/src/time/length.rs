@@ -1,5 +1,7 @@
 //! Lengths of time as people count them: on the clock, in days, in months.
 
+use std::fmt;
+
 use jiff::Span;
 
 const MICROSECOND: i64 = 1_000;
@@ -7,6 +9,7 @@ const MILLISECOND: i64 = 1_000 * MICROSECOND;
 const SECOND: i64 = 1_000 * MILLISECOND;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
 
 /// A length in one of the three measures that can't be converted into each other: days have 23 to
 /// 25 hours where clocks are changed, months have 28 to 31 days.
@@ -68,6 +71,46 @@ impl Length {
             Self::Months(months) => Span::new().try_months(months).ok(),
         }
     }
+
+    /// How many nanoseconds it has, or can have where that depends on the calendar, leaving
+    /// changes of the clock aside.
+    pub(super) fn nanos_about(self) -> i128 {
+        match self {
+            Self::Clock(nanos) => i128::from(nanos),
+            Self::Days(days) => i128::from(days) * i128::from(DAY),
+            Self::Months(months) => i128::from(months) * 31 * i128::from(DAY),
+        }
+    }
+
+    /// The largest unit of which this is a whole number.
+    fn in_units(self) -> (i64, &'static str) {
+        let (count, units): (i64, &[(i64, &str)]) = match self {
+            Self::Clock(nanos) => (
+                nanos,
+                &[
+                    (HOUR, "hour"),
+                    (MINUTE, "minute"),
+                    (SECOND, "second"),
+                    (MILLISECOND, "millisecond"),
+                    (MICROSECOND, "microsecond"),
+                    (1, "nanosecond"),
+                ],
+            ),
+            Self::Days(days) => (days, &[(7, "week"), (1, "day")]),
+            Self::Months(months) => (months, &[(12, "year"), (3, "quarter"), (1, "month")]),
+        };
+        let whole = units.iter().find(|(size, _)| count % size == 0);
+        whole.map_or((count, ""), |&(size, name)| (count / size, name))
+    }
+}
+
+/// As it can be parsed again: `5 minutes`, `1 week`.
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, unit) = self.in_units();
+        let plural = if count == 1 { "" } else { "s" };
+        write!(f, "{count} {unit}{plural}")
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +139,24 @@ mod tests {
         }
         for name in ["", "ss", "hs", "dayz", "fortnight", "mon"] {
             assert_eq!(Length::of_unit(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_length_prints_in_its_largest_unit() {
+        let lengths = [
+            (Length::Clock(1), "1 nanosecond"),
+            (Length::Clock(1_500_000_000), "1500 milliseconds"),
+            (Length::minutes(90), "90 minutes"),
+            (Length::hours(24), "24 hours"),
+            (Length::Days(30), "30 days"),
+            (Length::Days(14), "2 weeks"),
+            (Length::Months(1), "1 month"),
+            (Length::Months(6), "2 quarters"),
+            (Length::Months(12), "1 year"),
+        ];
+        for (length, text) in lengths {
+            assert_eq!(length.to_string(), text);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Times as people write them, and ranges of time.
+//! Times as people write them, ranges of time, and the buckets of a series.
 //!
 //! A time is a base, then steps from it: `yesterday @ 14:00 -2 hours`. Without a base, steps start
 //! at now. Upper and lower case are the same, and spaces may be added anywhere between words.
@@ -28,10 +28,12 @@
 //! A step with neither a sign nor `ago` is refused and not guessed: `+` arrives as a space from
 //! those who forget to encode it in a URL.
 
+mod bucket;
 mod length;
 mod parse;
 mod scan;
 
+pub use bucket::{BUCKETS_MAX, Bucket, POINTS_MAX, TooManyBuckets};
 pub use parse::parse;
 
 use std::fmt;
@@ -88,6 +90,7 @@ pub enum Expected {
     Date,
     TimeOfDay,
     UnixTime,
+    Width,
 }
 
 impl Expected {
@@ -100,6 +103,7 @@ impl Expected {
             Self::Date => "a date",
             Self::TimeOfDay => "a time of day",
             Self::UnixTime => "a Unix time of 10 (s), 13 (ms), 16 (µs) or 19 (ns) digits",
+            Self::Width => "a bucket of up to 200 years",
         }
     }
 
@@ -112,6 +116,7 @@ impl Expected {
             Self::Date => "`2026-11-15`",
             Self::TimeOfDay => "`14:30` or `14:30:05`",
             Self::UnixTime => "`1700000000`",
+            Self::Width => "`5m`, `1 hour` or `1 month`",
         }
     }
 }
@@ -199,6 +204,11 @@ fn start_of_date(date: Date, zone: &TimeZone) -> Option<Timestamp> {
 fn last_change(zone: &TimeZone, time: Timestamp) -> Option<Timestamp> {
     let next_second = Timestamp::from_second(whole_second(time).as_second() + 1).ok()?;
     zone.preceding(next_second).next().map(|change| change.timestamp())
+}
+
+/// When the zone changes its offset next after this time.
+fn next_change(zone: &TimeZone, time: Timestamp) -> Option<Timestamp> {
+    zone.following(whole_second(time)).next().map(|change| change.timestamp())
 }
 
 /// What clocks in the zone show at this time, as a difference to UTC.
@@ -297,6 +307,7 @@ mod tests {
         let zone = &zone("America/Havana");
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (before, change) = (at("1925-07-19T17:29:35.5Z"), at("1925-07-19T17:29:36Z"));
+        assert_eq!(next_change(zone, before), Some(change));
         assert_eq!(last_change(zone, before), Some(at("1890-01-01T05:29:28Z")));
         assert_eq!(last_change(zone, change), Some(change));
         assert_eq!(offset_at(zone, before).seconds(), -19_776);

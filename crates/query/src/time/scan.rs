@@ -90,6 +90,11 @@ impl<'a> Scanner<'a> {
         self.error(word, expected)
     }
 
+    /// All that is left isn't what belongs here.
+    pub(super) fn all_unexpected(&self, expected: Expected) -> TimeError {
+        self.error(self.rest().trim_end(), expected)
+    }
+
     fn error(&self, word: &str, expected: Expected) -> TimeError {
         TimeError::Word { word: word.to_owned(), position: self.position(), expected }
     }
