@@ -13,6 +13,7 @@ mod error;
 mod filter;
 mod group;
 mod sketch;
+pub mod time;
 mod value;
 
 pub use engine::{Answer, AnswerRow, answer};
