@@ -120,6 +120,10 @@ impl Queue {
         lock(&self.state).bytes
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         matches!(lock(&self.state).space, Space::Full { .. })
     }
@@ -193,8 +197,31 @@ impl Queue {
     }
 }
 
+/// Ends the queue together with a thread that it can't do without, however that ends: appends
+/// that nobody would ever commit are told so, and no more are taken.
+struct EndWith<'q> {
+    queue: &'q Queue,
+    forget_waiting: bool,
+}
+
+impl Drop for EndWith<'_> {
+    fn drop(&mut self) {
+        self.queue.close();
+        if self.forget_waiting {
+            let forgotten = {
+                let mut state = lock(&self.queue.state);
+                state.bytes = 0;
+                std::mem::take(&mut state.waiting)
+            };
+            // Whoever waits for a `Done` learns from its drop that it will not be called.
+            drop(forgotten);
+        }
+    }
+}
+
 /// Commits batches until the queue is closed and empty; returns the writer.
 pub(crate) fn run_committer(queue: &Queue, mut writer: Writer) -> Writer {
+    let _end = EndWith { queue, forget_waiting: true };
     while let Some((groups, dones)) = queue.take_batch() {
         let bytes = groups.iter().map(|group| group.encoded_bytes() as u64).sum();
         if !writer.has_room(bytes) {
@@ -220,12 +247,13 @@ pub(crate) fn run_committer(queue: &Queue, mut writer: Writer) -> Writer {
             queue.ask_for_file(writer.next_number, writer.next_file_bytes);
         }
     }
-    writer.close();
+    writer.checkpoint_all();
     writer
 }
 
 /// Prepares files when asked, until the queue is closed.
 pub(crate) fn run_preparer(queue: &Queue, shared: &Shared) {
+    let _end = EndWith { queue, forget_waiting: false };
     let mut state = lock(&queue.state);
     while !state.closed {
         let (number, bytes, is_retry) = match state.space {

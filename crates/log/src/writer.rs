@@ -14,8 +14,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::checkpoint::{self, Place};
 use crate::disk::{BLOCK, DiskFile};
@@ -73,8 +72,10 @@ pub(crate) struct Writer {
     pub(crate) prepared: Option<Prepared>,
     pub(crate) next_number: u64,
     pub(crate) next_seq: u64,
-    /// Where the last file that was written ends.
+    /// Where the last file that was written ends, or [`END_UNKNOWN`](crate::file::END_UNKNOWN).
     pub(crate) previous_end: u64,
+    /// Whether the last file was given up, and no other one was begun since.
+    pub(crate) gave_up: bool,
     pub(crate) file_bytes_max: u64,
     pub(crate) next_file_bytes: u64,
     pub(crate) window: Window,
@@ -212,9 +213,10 @@ impl Writer {
     fn roll(&mut self, bytes: u64) -> Result<(), CommitError> {
         let next = self.take_prepared(HEADER_BYTES + bytes)?;
         if let Some(old) = self.active.take() {
-            // Not fatal: an unsealed file is read through at the next start, and sealed then.
+            // Not fatal: an unsealed file is read through at the next start, and sealed then, or
+            // before its successor is removed.
             let sealed = lock(&old.info.summary).write_seal(old.file.as_ref(), old.info.name.id);
-            drop(sealed);
+            old.info.has_seal.store(sealed.is_ok(), Ordering::Release);
             old.file.forget_cached();
             old.info.sealed.store(true, Ordering::Release);
         }
@@ -254,12 +256,15 @@ impl Writer {
             previous_end: self.previous_end,
         };
         next.file.write_at(&header.encode(), 0)?;
-        let info = Arc::new(FileInfo {
-            name: next.name,
-            path: next.name.path(&self.shared.dir),
-            sealed: AtomicBool::new(false),
-            summary: Mutex::new(Summary::new(self.next_seq)),
-        });
+        if self.gave_up {
+            // The checkpoint is about to say that the given up file's keys are all in it. Without
+            // this header the next start might count a refused frame of that file, whose keys
+            // are not.
+            next.file.sync_data()?;
+            self.gave_up = false;
+        }
+        let summary = Summary::new(self.next_seq);
+        let info = Arc::new(FileInfo::new(next.name, &self.shared.dir, false, summary));
         self.shared.publish_file(Arc::clone(&info));
         self.next_number = next.name.number + 1;
         self.next_file_bytes = (next.len * 2).min(self.file_bytes_max);
@@ -268,23 +273,28 @@ impl Writer {
     }
 
     /// Gives the active file up after a failed write. Its successor's header, which says where
-    /// this one ends, becomes durable together with the first frame that is accepted after it.
+    /// this one ends, is durable before anything else is accepted.
     fn abandon_active(&mut self) {
         self.shared.counters.failed_commits.fetch_add(1, Ordering::Relaxed);
+        self.gave_up = true;
         if let Some(old) = self.active.take() {
             old.info.sealed.store(true, Ordering::Release);
         }
     }
 
-    /// Not fatal when it fails: recovery then starts from the checkpoint before.
-    pub(crate) fn write_checkpoint(&self, place: Place) {
-        let Shared { disk, dir, .. } = self.shared.as_ref();
-        let written = checkpoint::write(disk.as_ref(), dir, place, self.next_seq, &self.window);
-        drop(written);
+    /// Not fatal when it fails: recovery then starts from the checkpoint before, and retention
+    /// leaves the files alone that only this one covers.
+    fn write_checkpoint(&self, place: Place) {
+        let Shared { disk, dir, checkpointed, counters, .. } = self.shared.as_ref();
+        match checkpoint::write(disk.as_ref(), dir, place, self.next_seq, &self.window) {
+            Ok(()) => checkpointed.store(place.number, Ordering::Release),
+            Err(_) => _ = counters.failed_checkpoints.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
-    /// A last checkpoint, so that the next start reads next to nothing.
-    pub(crate) fn close(&self) {
+    /// A checkpoint of all there is, so that the next start reads next to nothing. Not after a
+    /// file was given up: what the next start finds in it is not known.
+    pub(crate) fn checkpoint_all(&self) {
         if let Some(active) = &self.active {
             let place = Place { number: active.info.name.number, offset: active.offset };
             self.write_checkpoint(place);

@@ -1,6 +1,7 @@
 //! Tests that need the inside of the crate, or a disk that fails.
 
 mod damage;
+mod faults;
 mod model;
 mod power_cut;
 mod sim_disk;
