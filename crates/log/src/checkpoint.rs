@@ -55,6 +55,7 @@ pub(crate) fn read(
     disk: &dyn Disk,
     dir: &Path,
     limits: WindowLimits,
+    now_ns: i64,
 ) -> io::Result<Option<Checkpoint>> {
     let file = match disk.open(&path(dir)) {
         Ok(file) => file,
@@ -63,10 +64,10 @@ pub(crate) fn read(
     };
     let mut bytes = vec![0; usize::try_from(file.len()?).map_err(io::Error::other)?];
     let read = file.read_at(&mut bytes, 0)?;
-    Ok(decode(&bytes[..read], limits))
+    Ok(decode(&bytes[..read], limits, now_ns))
 }
 
-fn decode(bytes: &[u8], limits: WindowLimits) -> Option<Checkpoint> {
+fn decode(bytes: &[u8], limits: WindowLimits, now_ns: i64) -> Option<Checkpoint> {
     let (covered, crc) = bytes.split_last_chunk::<4>()?;
     if crc32c::crc32c(covered) != u32::from_le_bytes(*crc) {
         return None;
@@ -77,6 +78,6 @@ fn decode(bytes: &[u8], limits: WindowLimits) -> Option<Checkpoint> {
     }
     let place = Place { number: rest.take_u64()?, offset: rest.take_u64()? };
     let next_seq = rest.take_u64()?;
-    let window = Window::decode(limits, &mut rest)?;
+    let window = Window::decode(limits, now_ns, &mut rest)?;
     Some(Checkpoint { place, next_seq, window })
 }

@@ -108,15 +108,17 @@ struct Inner {
 }
 
 impl Log {
-    /// Opens or creates the log in `dir`, repairing what an unclean end left behind.
+    /// Opens or creates the log in `dir`, repairing what an unclean end left behind. `now_ns` is
+    /// the unix time.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
         settings: Settings,
+        now_ns: i64,
     ) -> Result<(Self, Recovery), OpenError> {
         let open = || {
             let shared = open_shared(disk, dir)?;
-            let (writer, recovery) = recover::recover(&shared, &settings)?;
+            let (writer, recovery) = recover::recover(&shared, &settings, now_ns)?;
             let queue = Arc::new(Queue::new(settings.queue_bytes_max));
             let threads = Mutex::new(Some(committer::start(&queue, writer)?));
             Ok((Self { inner: Arc::new(Inner { shared, queue, threads }) }, recovery))

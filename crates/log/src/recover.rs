@@ -56,17 +56,21 @@ struct Found {
     len: u64,
 }
 
-pub(crate) fn recover(shared: &Arc<Shared>, settings: &Settings) -> io::Result<(Writer, Recovery)> {
+pub(crate) fn recover(
+    shared: &Arc<Shared>,
+    settings: &Settings,
+    now_ns: i64,
+) -> io::Result<(Writer, Recovery)> {
     let mut report = Recovery::default();
     let Files { found, unreadable, next_number } = find_files(shared, &mut report)?;
-    let checkpoint = checkpoint::read(shared.disk.as_ref(), &shared.dir, settings.window)
+    let checkpoint = checkpoint::read(shared.disk.as_ref(), &shared.dir, settings.window, now_ns)
         .inspect_err(|_| report.window_rebuilt = true)
         .unwrap_or_default();
     report.window_rebuilt |= checkpoint.is_none() && found.iter().any(|file| file.is_used);
     let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint {
         place: Place { number: 0, offset: 0 },
         next_seq: 0,
-        window: Window::new(settings.window),
+        window: Window::new(settings.window, now_ns),
     });
     shared.checkpointed.store(checkpoint.place.number, Ordering::Release);
     let mut rebuild = Rebuild {
@@ -362,11 +366,7 @@ impl Rebuild<'_> {
 fn remember_keys(window: &mut Window, frame: &FrameView<'_>) {
     for group in frame.groups().filter(GroupView::is_keyed) {
         for record in group.records() {
-            window.insert(
-                group.producer,
-                record.producer_seq.unwrap_or_default(),
-                group.arrival_ns,
-            );
+            window.insert(group.producer, record.producer_seq.unwrap_or_default());
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The window of producers' sequence numbers by which a repeated append is recognised.
 //!
 //! A key is (producer, producer's sequence). It is remembered for [`WindowLimits::age_ns`] or
-//! until there are more than [`WindowLimits::keys`], whichever ends first; age is counted in
-//! arrival time, so that a machine that was off does not forget. Forgotten keys raise their
-//! producer's *floor*: a sequence at or below it can no longer be judged and is refused, because
-//! storing it might store it twice. Floors of producers with no key left are kept too, the
-//! [`WindowLimits::producers`] most recent ones.
+//! until there are more than [`WindowLimits::keys`], whichever ends first. Forgotten keys raise
+//! their producer's *floor*: a sequence at or below it can no longer be judged and is refused,
+//! because storing it might store it twice. Floors of producers with no key left are kept too,
+//! the [`WindowLimits::producers`] most recent ones.
+//!
+//! Age is counted from the append, not from the arrival: a spool that is drained days later has
+//! old arrivals, and its keys are needed from now on. The callers say what time it is, and it
+//! never goes back. Keys that are found in frames at a start count as appended at the start,
+//! which remembers them for longer than need be and never for less.
 //!
 //! Producers count upwards, so neighbouring keys are kept as runs: a steady producer costs one
 //! run for every [`RUN_KEYS_MAX`] keys, a random one about 60 bytes per key.
@@ -17,13 +21,13 @@ use crate::bytes::{Cursor, Put};
 
 /// Longest run, so that the oldest keys can be forgotten in small steps.
 const RUN_KEYS_MAX: u64 = 4096;
-/// Keys whose arrivals are further apart than this do not share a run.
+/// Keys whose appends are further apart than this do not share a run.
 const RUN_AGE_NS_MAX: i64 = 60_000_000_000;
 
 /// How much the window remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowLimits {
-    /// Keys older than this are forgotten.
+    /// Keys that were appended longer ago than this are forgotten.
     pub age_ns: i64,
     /// More keys than this are forgotten, the oldest first.
     pub keys: u64,
@@ -76,15 +80,23 @@ impl Producer {
 pub(crate) struct Window {
     limits: WindowLimits,
     producers: HashMap<Arc<str>, Producer>,
-    /// Every run in the order of arrival: producer and first sequence.
+    /// The latest time that anyone told.
+    now_ns: i64,
+    /// Every run in the order of appending: producer and first sequence.
     ages: VecDeque<(i64, Arc<str>, u64)>,
     keys: u64,
     idle: usize,
 }
 
 impl Window {
-    pub(crate) fn new(limits: WindowLimits) -> Self {
-        Self { limits, producers: HashMap::new(), ages: VecDeque::new(), keys: 0, idle: 0 }
+    pub(crate) fn new(limits: WindowLimits, now_ns: i64) -> Self {
+        let (producers, ages) = (HashMap::new(), VecDeque::new());
+        Self { limits, producers, now_ns, ages, keys: 0, idle: 0 }
+    }
+
+    /// Tells the time; one that is earlier than another does not count.
+    pub(crate) fn advance(&mut self, now_ns: i64) {
+        self.now_ns = self.now_ns.max(now_ns);
     }
 
     pub(crate) fn keys(&self) -> u64 {
@@ -102,8 +114,9 @@ impl Window {
         }
     }
 
-    /// Remembers a key that was appended, then forgets what is past the limits.
-    pub(crate) fn insert(&mut self, producer: &str, seq: u64, arrival_ns: i64) {
+    /// Remembers a key that was appended now, then forgets what is past the limits.
+    pub(crate) fn insert(&mut self, producer: &str, seq: u64) {
+        let now_ns = self.now_ns;
         let name = match self.producers.get_key_value(producer) {
             Some((_, known)) if known.holds(seq) => return,
             Some((name, _)) => Arc::clone(name),
@@ -116,28 +129,28 @@ impl Window {
         if known.runs.is_empty() {
             self.idle -= 1;
         }
-        known.latest_ns = known.latest_ns.max(arrival_ns);
+        known.latest_ns = now_ns;
         self.keys += 1;
         match known.runs.range_mut(..seq).next_back() {
             Some((first, run))
                 if run.last.checked_add(1) == Some(seq)
                     && seq - first < RUN_KEYS_MAX
-                    && arrival_ns - run.since_ns <= RUN_AGE_NS_MAX =>
+                    && now_ns.saturating_sub(run.since_ns) <= RUN_AGE_NS_MAX =>
             {
                 run.last = seq;
             }
             _ => {
-                known.runs.insert(seq, Run { last: seq, since_ns: arrival_ns });
-                self.ages.push_back((arrival_ns, name, seq));
+                known.runs.insert(seq, Run { last: seq, since_ns: now_ns });
+                self.ages.push_back((now_ns, name, seq));
             }
         }
-        self.forget(arrival_ns);
+        self.forget();
     }
 
-    fn forget(&mut self, now_ns: i64) {
+    fn forget(&mut self) {
         while let Some((since_ns, _, _)) = self.ages.front() {
             // A run counts as old when its last possible key is.
-            let expired = now_ns.saturating_sub(*since_ns)
+            let expired = self.now_ns.saturating_sub(*since_ns)
                 > self.limits.age_ns.saturating_add(RUN_AGE_NS_MAX);
             if !expired && self.keys <= self.limits.keys {
                 break;
@@ -198,8 +211,8 @@ impl Window {
         }
     }
 
-    pub(crate) fn decode(limits: WindowLimits, rest: &mut Cursor<'_>) -> Option<Self> {
-        let mut window = Self::new(limits);
+    pub(crate) fn decode(limits: WindowLimits, now_ns: i64, rest: &mut Cursor<'_>) -> Option<Self> {
+        let mut window = Self::new(limits, now_ns);
         let mut ages = Vec::new();
         for _ in 0..rest.take_u64()? {
             let name: Arc<str> = Arc::from(rest.take_str()?);
@@ -221,6 +234,7 @@ impl Window {
             window.producers.insert(name, producer);
         }
         ages.sort_unstable();
+        window.advance(ages.last().map_or(now_ns, |(since_ns, _, _)| *since_ns));
         window.ages = ages.into();
         Some(window)
     }
@@ -233,19 +247,24 @@ mod tests {
     const HOUR: i64 = 3_600_000_000_000;
 
     fn window(keys: u64) -> Window {
-        Window::new(WindowLimits { keys, ..WindowLimits::DEFAULT })
+        Window::new(WindowLimits { keys, ..WindowLimits::DEFAULT }, 0)
+    }
+
+    fn insert(window: &mut Window, producer: &str, seq: u64, now_ns: i64) {
+        window.advance(now_ns);
+        window.insert(producer, seq);
     }
 
     #[test]
     fn a_repeated_key_is_a_duplicate_and_a_gap_is_not() {
         let mut window = window(100);
         for seq in [1, 2, 3, 7] {
-            window.insert("p", seq, 0);
+            window.insert("p", seq);
         }
         assert_eq!(window.fate("p", 2), KeyFate::Duplicate);
         assert_eq!(window.fate("p", 5), KeyFate::New);
         assert_eq!(window.fate("q", 2), KeyFate::New);
-        window.insert("p", 5, 0);
+        window.insert("p", 5);
         assert_eq!(window.fate("p", 5), KeyFate::Duplicate);
         assert_eq!(window.keys(), 5);
     }
@@ -253,18 +272,27 @@ mod tests {
     #[test]
     fn keys_older_than_a_day_are_refused_not_taken_again() {
         let mut window = window(100);
-        window.insert("p", 1, 0);
-        window.insert("q", 1, 25 * HOUR);
+        insert(&mut window, "p", 1, 0);
+        insert(&mut window, "q", 1, 25 * HOUR);
         assert_eq!(window.fate("p", 1), KeyFate::TooOld { floor: 1 });
         assert_eq!(window.fate("p", 2), KeyFate::New);
         assert_eq!(window.fate("q", 1), KeyFate::Duplicate);
     }
 
     #[test]
+    fn time_never_goes_back() {
+        let mut window = window(100);
+        insert(&mut window, "p", 1, 50 * HOUR);
+        insert(&mut window, "p", 2, HOUR);
+        insert(&mut window, "p", 3, 60 * HOUR);
+        assert_eq!(window.fate("p", 2), KeyFate::Duplicate, "it was appended after 50 hours");
+    }
+
+    #[test]
     fn the_number_of_keys_is_limited() {
         let mut window = window(10);
         for seq in (0..100).step_by(2) {
-            window.insert("p", seq, 0);
+            window.insert("p", seq);
         }
         assert_eq!(window.keys(), 10);
         assert_eq!(window.fate("p", 98), KeyFate::Duplicate);
@@ -274,9 +302,9 @@ mod tests {
     #[test]
     fn floors_of_idle_producers_are_limited_too() {
         let limits = WindowLimits { keys: 1, producers: 8, ..WindowLimits::DEFAULT };
-        let mut window = Window::new(limits);
+        let mut window = Window::new(limits, 0);
         for n in 0..1000 {
-            window.insert(&format!("p{n}"), 5, n);
+            insert(&mut window, &format!("p{n}"), 5, n);
         }
         assert!(window.producers.len() <= 9, "{}", window.producers.len());
         assert_eq!(window.fate("p998", 5), KeyFate::TooOld { floor: 5 });
@@ -286,12 +314,13 @@ mod tests {
     fn what_is_encoded_decodes() {
         let mut window = window(50);
         for seq in 0..80 {
-            window.insert("p", seq, seq.cast_signed());
-            window.insert("q", seq * 3, seq.cast_signed());
+            insert(&mut window, "p", seq, seq.cast_signed());
+            insert(&mut window, "q", seq * 3, seq.cast_signed());
         }
         let mut bytes = Vec::new();
         window.encode(&mut bytes);
-        let again = Window::decode(window.limits, &mut Cursor(&bytes)).unwrap();
+        let again = Window::decode(window.limits, 0, &mut Cursor(&bytes)).unwrap();
+        assert_eq!(again.now_ns, window.now_ns);
         assert_eq!(again.keys, window.keys);
         assert_eq!(again.producers, window.producers);
     }

@@ -91,6 +91,8 @@ struct Judged<'a> {
 impl Writer {
     /// Appends groups as one frame and makes it durable.
     pub(crate) fn commit(&mut self, groups: &[Group]) -> Result<Vec<Committed>, CommitError> {
+        let told_ns = groups.iter().map(Group::appended_ns).max();
+        self.window.advance(told_ns.unwrap_or(i64::MIN));
         let judged = self.judge(groups);
         let bytes: usize = judged.iter().map(|judged| judged.group.encoded_bytes()).sum();
         let is_empty = judged.iter().all(|judged| judged.group.is_empty());
@@ -166,7 +168,7 @@ impl Writer {
         for group in frame.groups().filter(|group| group.is_keyed()) {
             for record in group.records() {
                 let seq = record.producer_seq.unwrap_or_default();
-                self.window.insert(group.producer, seq, group.arrival_ns);
+                self.window.insert(group.producer, seq);
             }
         }
         active.offset = frame.end();

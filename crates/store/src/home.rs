@@ -146,8 +146,9 @@ impl Home {
         let (catalog, catalog_set_aside) =
             Catalog::open(&dir.join("catalog.sqlite"), clock.now()).map_err(catalog_failed)?;
         let (registry, unreadable_idls) = load_registry(&catalog).map_err(catalog_failed)?;
+        let now_ns = clock.now().as_i64();
         let (log, recovery) =
-            Log::open(Arc::clone(&settings.disk), &dir.join("log"), settings.log)?;
+            Log::open(Arc::clone(&settings.disk), &dir.join("log"), settings.log, now_ns)?;
         let home = Self {
             dir: dir.to_owned(),
             report: OpenReport { log: recovery, catalog_set_aside, unreadable_idls },

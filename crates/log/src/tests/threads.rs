@@ -10,7 +10,7 @@ use super::{DIR, SMALL, group};
 use crate::{AppendError, CommitError, Log, Refusal, Settings};
 
 fn open(disk: &SimDisk, settings: Settings) -> Log {
-    Log::open(Arc::new(disk.clone()), Path::new(DIR), settings).unwrap().0
+    Log::open(Arc::new(disk.clone()), Path::new(DIR), settings, 0).unwrap().0
 }
 
 #[test]

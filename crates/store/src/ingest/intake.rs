@@ -115,7 +115,8 @@ impl<'h> Intake<'h> {
     }
 
     /// Says that this producer's entries come in order, each sent until it has landed: then a key
-    /// that the log has forgotten is one that it has.
+    /// that the log has forgotten is one that it has. Entries are queued in their order too,
+    /// whatever their categories: a floor must not pass one that still waits in its lane.
     pub(crate) fn trust_order_of(&mut self, producer: &'h str) {
         self.in_order = Some(producer);
     }
@@ -124,7 +125,14 @@ impl<'h> Intake<'h> {
     pub(crate) fn take(&mut self, entry: &Entry<'_>, stamp: &Stamp<'_>) {
         self.arrival = stamp.arrival;
         let index = self.answer.outcomes.len();
+        let before = self.last_lane;
         let lane = self.lane(entry.category);
+        if let Some(before) = before
+            && before != lane
+            && self.in_order.is_some()
+        {
+            self.send(before);
+        }
         self.answer.outcomes.push(Outcome::TAKEN);
         if let Err(refused) = self.put(lane, Some(index), (entry.codec, entry.message), stamp) {
             self.refuse(index, Sent::Entry(*entry), &refused);
@@ -290,7 +298,8 @@ impl<'h> Intake<'h> {
         let guarantee = lane.guarantee;
         self.wait_for_room();
         self.sent_bytes += open.group.encoded_bytes();
-        let OpenGroup { group, producer, entries, sequences, .. } = open;
+        let OpenGroup { mut group, producer, entries, sequences, .. } = open;
+        group.set_appended(self.home.now().as_i64());
         let parcel = Parcel { producer, entries, sequences, records: group.len() };
         let sent = match (&self.stopped, guarantee) {
             (Some(stopped), _) => Err((stopped.clone(), parcel)),

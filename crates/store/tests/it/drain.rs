@@ -105,6 +105,46 @@ fn keys_that_the_log_forgot_during_a_drain_are_stored_ones() {
     assert!(messages(&home, "perflab/rejected").is_empty());
 }
 
+const HOUR: i64 = 3_600_000_000_000;
+
+#[test]
+fn a_spool_of_three_days_is_stored_whole() {
+    let dir = TempDir::new().unwrap();
+    let spooled = Spool::new(dir.path().join("spool"), 64 << 20);
+    let at = |category: &str, hours_ago: i64| {
+        let mut group = Group::new(category, NOW.as_i64() - hours_ago * HOUR).unwrap();
+        group.push(0, &[&[1], hours_ago.to_string().as_bytes()]).unwrap();
+        spooled.append(&group).unwrap();
+    };
+    at("b", 72);
+    (0..72).rev().for_each(|hours_ago| at("a", hours_ago));
+    let files = spool_files(dir.path());
+    let home = open(dir.path());
+    let report = home.drain_spool().unwrap();
+    assert_eq!(report, DrainReport { files: 1, records: 73, duplicates: 0, refused: 0 });
+    assert_eq!(messages(&home, "b"), ["72"]);
+    assert_eq!(messages(&home, "a").len(), 72);
+    // Nor is any of it stored twice, whatever its age.
+    drop(home);
+    restore(&files);
+    forget_positions(dir.path());
+    let home = open(dir.path());
+    assert_eq!(home.drain_spool().unwrap().duplicates, 73);
+}
+
+#[test]
+fn records_are_appended_in_the_order_of_the_spool_whatever_their_category() {
+    let dir = TempDir::new().unwrap();
+    for category in ["b", "a", "a", "b", "a"] {
+        spool(dir.path(), category, &["x"]);
+    }
+    // A window of nothing: a key that is behind is a key that is refused.
+    let mut settings = HomeSettings::default();
+    settings.log.window.keys = 0;
+    let home = open_with(dir.path(), settings);
+    assert_eq!(home.drain_spool().unwrap().records, 5);
+}
+
 #[test]
 fn a_writers_own_key_counts() {
     let dir = TempDir::new().unwrap();

@@ -1,9 +1,10 @@
 //! Entries in, outcomes out.
 
+use perflab_model::Nanos;
 use perflab_store::{Busy, Keys, RecordDecoder, Sequences};
 use tempfile::TempDir;
 
-use crate::rig::{NOW, log, log_with_keys, messages, open};
+use crate::rig::{NOW, log, log_at, log_with_keys, messages, open};
 
 #[test]
 fn outcomes_say_where_entries_went() {
@@ -32,6 +33,27 @@ fn offsets_skip_duplicates() {
         answer.outcomes.iter().map(|outcome| (outcome.is_duplicate, outcome.offset)).collect();
     assert_eq!(found, [(false, Some(2)), (true, None), (false, Some(3)), (true, None)]);
     assert_eq!(messages(&home, "c"), ["a", "b", "x", "y"]);
+}
+
+#[test]
+fn keys_of_entries_that_arrived_long_ago_are_remembered_from_now_on() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    let old = Nanos(NOW.as_i64() - 3 * 24 * 3_600_000_000_000);
+    let send = |lines: &str, listed: &[u64]| {
+        let sequences = Sequences::Listed(listed.to_vec());
+        let keys = Keys { producer: "far".to_owned(), sequences };
+        log_at(&home, "c", lines, old, Some(&keys))
+    };
+    // Of the first attempt only a part was taken, and others write meanwhile.
+    send("1\n3", &[1, 3]);
+    let keys = Keys { producer: "other".to_owned(), sequences: Sequences::From(1) };
+    log_with_keys(&home, "d", "x", Some(&keys));
+    let answer = send("1\n2\n3", &[1, 2, 3]);
+    let duplicates: Vec<bool> = answer.outcomes.iter().map(|o| o.is_duplicate).collect();
+    assert_eq!(duplicates, [true, false, true]);
+    assert_eq!(messages(&home, "c"), ["1", "3", "2"]);
+    assert!(messages(&home, "perflab/rejected").is_empty());
 }
 
 #[test]
