@@ -18,7 +18,7 @@ use crate::file::{FileName, prepare};
 use crate::frame::BATCH_BYTES_MAX;
 use crate::group::{GROUP_BYTES_MAX, Group};
 use crate::shared::{Shared, lock};
-use crate::writer::{CommitError, Committed, Prepared, Writer};
+use crate::writer::{CommitError, Committed, Prepared, Writer, is_no_space};
 
 /// How often a full disk is asked for space again.
 const SPACE_RETRY: Duration = Duration::from_millis(250);
@@ -279,9 +279,10 @@ pub(crate) fn run_preparer(queue: &Queue, shared: &Shared) {
         state = lock(&queue.state);
         state.space = match prepared {
             Ok(prepared) => Space::Ready(prepared),
-            Err(_) if is_retry => Space::Full { number, bytes },
+            Err(error) if is_retry && is_no_space(&error) => Space::Full { number, bytes },
             // A file that is wanted but cannot be had yet is no reason to refuse appends: the
-            // active file may have room for a long time. The committer asks again.
+            // active file may have room for a long time. The committer asks again, and says what
+            // is wrong if it is not space.
             Err(_) => Space::Enough,
         };
         queue.space.notify_all();

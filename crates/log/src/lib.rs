@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 pub use check::Check;
 pub use committer::Refusal;
-pub use disk::{Disk, DiskFile, RealDisk};
+pub use disk::{Disk, DiskFile, RealDisk, create_dir};
 pub use file::{CategorySpan, Damage};
 #[doc(hidden)]
 pub use frame::count_records_in_body;

@@ -48,6 +48,11 @@ pub enum CommitError {
     Write(#[source] Arc<io::Error>),
 }
 
+/// Whether space, or the right to take more, is what is missing.
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// A file that is ready to become the active one.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -103,7 +108,10 @@ impl Writer {
         let active = match &mut self.active {
             Some(active) if !is_empty => active,
             _ => {
-                return Ok(judged.into_iter().map(|judged| judged.committed(next_seq)).collect());
+                let committed: Vec<_> =
+                    judged.into_iter().map(|judged| judged.committed(next_seq)).collect();
+                self.count_not_appended(&committed);
+                return Ok(committed);
             }
         };
         self.builder.start(active.info.name.id, next_seq);
@@ -180,15 +188,20 @@ impl Writer {
 
     fn count(&self, committed: &[Committed], bytes: usize) {
         let counters = &self.shared.counters;
-        let fates = || committed.iter().flat_map(|c| &c.not_appended).map(|(_, fate)| *fate);
-        let duplicates = fates().filter(|fate| *fate == KeyFate::Duplicate).count();
         let records: u64 = committed.iter().map(|c| u64::from(c.appended)).sum();
         counters.commits.fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         counters.records.fetch_add(records, Ordering::Relaxed);
+        counters.window_keys.store(self.window.keys(), Ordering::Relaxed);
+        self.count_not_appended(committed);
+    }
+
+    fn count_not_appended(&self, committed: &[Committed]) {
+        let counters = &self.shared.counters;
+        let fates = || committed.iter().flat_map(|c| &c.not_appended).map(|(_, fate)| *fate);
+        let duplicates = fates().filter(|fate| *fate == KeyFate::Duplicate).count();
         counters.duplicates.fetch_add(duplicates as u64, Ordering::Relaxed);
         counters.too_old.fetch_add((fates().count() - duplicates) as u64, Ordering::Relaxed);
-        counters.window_keys.store(self.window.keys(), Ordering::Relaxed);
     }
 
     /// Whether groups of `bytes` fit into the active file.
@@ -210,8 +223,8 @@ impl Writer {
         }
     }
 
-    /// Goes on to the next file. The old one is sealed only once the next one is there: while the
-    /// disk is full, small appends still fit into it.
+    /// Goes on to the next file. The old one is sealed only once the next one is there: should
+    /// that fail, appends that still fit into the old one are none the worse.
     fn roll(&mut self, bytes: u64) -> Result<(), CommitError> {
         let next = self.take_prepared(HEADER_BYTES + bytes)?;
         if let Some(old) = self.active.take() {
@@ -248,7 +261,10 @@ impl Writer {
             let file = prepare(self.shared.disk.as_ref(), &self.shared.dir, name, len)?;
             Ok(Prepared { name, file, len })
         });
-        prepared.map_err(|error| CommitError::NoSpace(Arc::new(error)))
+        prepared.map_err(|error| match is_no_space(&error) {
+            true => CommitError::NoSpace(Arc::new(error)),
+            false => CommitError::Write(Arc::new(error)),
+        })
     }
 
     fn activate(&mut self, next: Prepared) -> io::Result<()> {

@@ -232,3 +232,26 @@ fn a_file_that_someone_else_removed_is_forgotten() {
     retain_all_but_old(&writer.shared).unwrap();
     assert!(writer.shared.files().iter().all(|info| info.path != gone.path));
 }
+
+#[test]
+fn only_a_full_disk_is_called_full() {
+    let disk = SimDisk::default();
+    let mut writer = open(&disk);
+    disk.fail_after(0);
+    let error = writer.commit(&[keyed("c", 0, 10)]).unwrap_err();
+    assert!(matches!(error, crate::CommitError::Write(_)), "{error}");
+    disk.set_capacity(Some(100));
+    let error = writer.commit(&[keyed("c", 0, 10)]).unwrap_err();
+    assert!(matches!(error, crate::CommitError::NoSpace(_)), "{error}");
+}
+
+#[test]
+fn what_is_repeated_as_a_whole_is_counted_too() {
+    let disk = SimDisk::default();
+    let mut writer = open(&disk);
+    commit(&mut writer, "c", 0, 10);
+    writer.commit(&[keyed("c", 0, 10)]).unwrap();
+    let counters = &writer.shared.counters;
+    assert_eq!(counters.duplicates.load(Ordering::Relaxed), 1);
+    assert_eq!(counters.commits.load(Ordering::Relaxed), 1, "nothing was written for it");
+}

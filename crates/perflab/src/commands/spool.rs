@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perflab_log::{Spool, SpoolFile};
+use perflab_log::{Spool, SpoolError, SpoolFile};
 use perflab_model::Nanos;
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ fn cells((server, file): &Waiting) -> Vec<Cell> {
 async fn flush(settings: &Settings) -> Result<Exit, Failure> {
     let mut flushed = Flushed::default();
     let local = spools::local(&settings.home);
-    if !local.is_empty() {
+    if !local.is_empty()? {
         let waiting: u64 = local.waiting()?.iter().map(|file| file.records).sum();
         flush_local(settings, &local).await?;
         flushed.sent += waiting;
@@ -142,17 +142,19 @@ async fn flush_local(settings: &Settings, spool: &Spool) -> Result<(), Failure> 
     let client = find(&here).await?;
     let patience = if client.is_local() { Duration::ZERO } else { DRAIN_WAIT };
     let drained = tokio::time::timeout(patience, async {
-        while !spool.is_empty() {
+        while !spool.is_empty()? {
             tokio::time::sleep(DRAIN_POLL).await;
         }
+        Ok::<(), SpoolError>(())
     });
     let drained = drained.await;
     client.close().await;
-    drained.map_err(|_elapsed| {
+    let drained = drained.map_err(|_elapsed| {
         let message = format!("the spool of `{}` was not drained", settings.home.display());
         Failure::new(Exit::Failed, message)
             .with_hint("nothing is lost; the warnings above or the server's log say why")
-    })
+    })?;
+    Ok(drained?)
 }
 
 fn tell(flushed: &Flushed) {

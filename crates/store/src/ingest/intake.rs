@@ -68,6 +68,8 @@ pub(crate) struct Intake<'h> {
     /// Refused entries that could not be kept.
     lost: u64,
     landing: Landing,
+    /// Where fast groups land. Their answer doesn't wait for them, the groups after them do.
+    fast_landing: Landing,
     /// One per append; `None` for one that the log refused at once.
     parcels: Vec<Option<Parcel>>,
     answer: Answer,
@@ -77,8 +79,8 @@ pub(crate) struct Intake<'h> {
     sent_bytes: usize,
     /// The producer whose forgotten keys are known to be stored.
     in_order: Option<&'h str>,
-    /// Set when the log refused a group: what comes after it is not even tried, so that what is
-    /// taken of a request is its beginning.
+    /// Set when the log refused a group: what comes after it is not even tried, so that of each
+    /// category the beginning is taken.
     stopped: Option<Refused>,
 }
 
@@ -100,6 +102,7 @@ impl<'h> Intake<'h> {
             rejected_lane: None,
             lost: 0,
             landing: Landing::default(),
+            fast_landing: Landing::default(),
             parcels: Vec::new(),
             answer: Answer {
                 outcomes: Vec::with_capacity(expected.entries),
@@ -152,8 +155,14 @@ impl<'h> Intake<'h> {
         for lane in 0..self.lanes.len() {
             self.send(lane);
         }
-        let lanes = self.lanes.into_iter().filter_map(|(_, lane)| lane.ok());
-        let rows = lanes.map(Lane::finish).sum();
+        let mut rows = 0;
+        for (index, (category, lane)) in self.lanes.into_iter().enumerate() {
+            let rows_of_lane = lane.map_or(0, Lane::finish);
+            if rows_of_lane == 0 && self.rejected_lane != Some(index) {
+                self.home.forget_unused_dataset(category.dataset());
+            }
+            rows += rows_of_lane;
+        }
         self.home.counters.rows.fetch_add(rows, Ordering::Relaxed);
         self.home.counters.note_lost(self.lost);
         let rest = Checked {
@@ -207,7 +216,7 @@ impl<'h> Intake<'h> {
         if let Some(stopped) = &self.stopped {
             return Err(stopped.clone());
         }
-        if writable(&mut self.lanes[lane])?.must_close_before(stamp) {
+        if writable(&mut self.lanes[lane])?.must_close_before(stamp, message.1.len()) {
             self.send(lane);
         }
         let open = writable(&mut self.lanes[lane])?;
@@ -329,7 +338,11 @@ impl<'h> Intake<'h> {
     fn append_fast(&mut self, group: Group, parcel: Parcel) -> Result<(), (Refused, Parcel)> {
         let counters = Arc::clone(&self.home.counters);
         let records = group.len();
-        let done = move |landed| note_fast(&counters, records, &landed);
+        let arrival = self.fast_landing.announce();
+        let done = move |landed| {
+            note_fast(&counters, records, &landed);
+            drop(arrival);
+        };
         match self.home.log().append(group, done) {
             Ok(()) => Ok(()),
             Err(refusal) => Err((self.note_refusal(&refusal), parcel)),
@@ -362,7 +375,7 @@ impl<'h> Intake<'h> {
         let share = self.home.queue_bytes_max() / 2;
         while self.sent_bytes >= GROUP_BYTES_TARGET
             && self.home.log().stats().queue_bytes >= share
-            && self.landing.wait_for_one()
+            && (self.landing.wait_for_one() || self.fast_landing.wait_for_one())
         {}
     }
 }
