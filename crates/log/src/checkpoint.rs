@@ -2,14 +2,15 @@
 //!
 //! It is written whenever a file is sealed and at a clean end, always by rename. Recovery adds
 //! the keys of the frames after its place, so that starting reads one file and not the log, and
-//! so that keys outlive the files that retention removes.
+//! so that keys outlive the files that retention removes. A large one is written beside the
+//! commits, and files that are sealed meanwhile get none: then starting reads those too.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::bytes::{Cursor, Put};
 use crate::disk::{Disk, replace};
-use crate::window::{Window, WindowLimits};
+use crate::window::{Snapshot, Window, WindowLimits};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLCHECK1");
 
@@ -37,7 +38,7 @@ pub(crate) fn write(
     dir: &Path,
     place: Place,
     next_seq: u64,
-    window: &Window,
+    window: &Snapshot,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     bytes.put_u64(MAGIC);

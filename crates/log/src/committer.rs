@@ -8,6 +8,8 @@
 //! The second thread prepares the next file once the active one is half full, since filling a
 //! file with zeros takes longer than a commit may. While the disk is full it tries again every
 //! [`SPACE_RETRY`].
+//!
+//! If either thread ends by a defect, the queue ends with it: nobody waits for ever.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

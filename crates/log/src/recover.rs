@@ -88,6 +88,7 @@ pub(crate) fn recover(
             file_bytes_max: settings.file_bytes_max,
             next_file_bytes: FILE_BYTES_MIN.min(settings.file_bytes_max),
             window: checkpoint.window,
+            checkpointing: None,
             builder: FrameBuilder::default(),
         },
     };

@@ -13,6 +13,11 @@
 //!
 //! Producers count upwards, so neighbouring keys are kept as runs: a steady producer costs one
 //! run for every [`RUN_KEYS_MAX`] keys, a random one about 60 bytes per key.
+//!
+//! Ten million runs take seconds to encode and write. So a checkpoint is made of a [`Snapshot`],
+//! which shares everything with the window until the window changes: producers lie in [`SHARDS`]
+//! shards, a producer's runs in chunks of at most [`CHUNK_RUNS_MAX`], and a change copies no more
+//! than the one shard and the one chunk that it touches first.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,6 +28,10 @@ use crate::bytes::{Cursor, Put};
 const RUN_KEYS_MAX: u64 = 4096;
 /// Keys whose appends are further apart than this do not share a run.
 const RUN_AGE_NS_MAX: i64 = 60_000_000_000;
+/// Into how many parts the producers are divided.
+const SHARDS: usize = 256;
+/// How many runs lie together.
+const CHUNK_RUNS_MAX: usize = 1024;
 
 /// How much the window remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,25 +70,128 @@ struct Run {
     since_ns: i64,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+/// A producer's runs by their first sequence.
+#[derive(Debug, Clone, Default)]
+struct Runs {
+    /// By a sequence that is not after the first run's in it. None is empty.
+    chunks: BTreeMap<u64, Arc<BTreeMap<u64, Run>>>,
+}
+
+impl Runs {
+    fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.chunks.values().map(|chunk| chunk.len()).sum()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&u64, &Run)> {
+        self.chunks.values().flat_map(|chunk| chunk.iter())
+    }
+
+    /// The last run that starts at or before `seq`.
+    fn last_from(&self, seq: u64) -> Option<(u64, Run)> {
+        // The last chunk's runs may all start later; the one before it has no such run.
+        let mut chunks = self.chunks.range(..=seq).rev();
+        let found = chunks.find_map(|(_, chunk)| chunk.range(..=seq).next_back());
+        found.map(|(first, run)| (*first, *run))
+    }
+
+    /// Adds a run or replaces the one with the same first sequence.
+    fn insert(&mut self, first: u64, run: Run) {
+        // A new chunk starts at 0, not at `first`: one that counts downwards would get a chunk for
+        // each of its runs.
+        let start = self.chunks.range(..=first).next_back().map_or(0, |(start, _)| *start);
+        let chunk = Arc::make_mut(self.chunks.entry(start).or_default());
+        chunk.insert(first, run);
+        if chunk.len() > CHUNK_RUNS_MAX
+            && let Some(middle) = chunk.keys().nth(CHUNK_RUNS_MAX / 2).copied()
+        {
+            let upper = chunk.split_off(&middle);
+            self.chunks.insert(middle, Arc::new(upper));
+        }
+    }
+
+    /// Makes the run that starts at `first` end at `last`.
+    fn extend(&mut self, first: u64, last: u64) {
+        let chunk = self.chunks.range_mut(..=first).next_back();
+        if let Some(run) = chunk.and_then(|(_, chunk)| Arc::make_mut(chunk).get_mut(&first)) {
+            run.last = last;
+        }
+    }
+
+    fn remove(&mut self, first: u64) -> Option<Run> {
+        let (&start, chunk) = self.chunks.range_mut(..=first).next_back()?;
+        let removed = Arc::make_mut(chunk).remove(&first);
+        if chunk.is_empty() {
+            self.chunks.remove(&start);
+        }
+        removed
+    }
+}
+
+#[derive(Debug, Clone, Default)]
 struct Producer {
     floor: Option<u64>,
-    /// By first sequence.
-    runs: BTreeMap<u64, Run>,
+    runs: Runs,
     latest_ns: i64,
 }
 
 impl Producer {
     fn holds(&self, seq: u64) -> bool {
-        self.runs.range(..=seq).next_back().is_some_and(|(_, run)| seq <= run.last)
+        self.runs.last_from(seq).is_some_and(|(_, run)| seq <= run.last)
     }
 }
+
+type Shard = HashMap<Arc<str>, Producer>;
+
+/// All producers by name.
+#[derive(Debug, Clone)]
+struct Producers {
+    shards: Vec<Arc<Shard>>,
+}
+
+impl Producers {
+    fn new() -> Self {
+        Self { shards: (0..SHARDS).map(|_| Arc::default()).collect() }
+    }
+
+    fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.len()).sum()
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Producer> {
+        self.shards.iter().flat_map(|shard| shard.values())
+    }
+
+    fn shard(&self, producer: &str) -> &Shard {
+        &self.shards[shard_of(producer)]
+    }
+
+    fn shard_mut(&mut self, producer: &str) -> &mut Shard {
+        Arc::make_mut(&mut self.shards[shard_of(producer)])
+    }
+}
+
+/// Cheap, and good enough: names that all lie in one shard merely make it larger. FNV-1a.
+fn shard_of(producer: &str) -> usize {
+    const PRIME: usize = 0x0100_0193;
+    let hash = producer
+        .bytes()
+        .fold(0x811c_9dc5, |hash: usize, byte| (hash ^ usize::from(byte)).wrapping_mul(PRIME));
+    (hash ^ (hash >> 16)) % SHARDS
+}
+
+/// The window as it was at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot(Producers);
 
 /// All remembered keys.
 #[derive(Debug)]
 pub(crate) struct Window {
     limits: WindowLimits,
-    producers: HashMap<Arc<str>, Producer>,
+    producers: Producers,
     /// The latest time that anyone told.
     now_ns: i64,
     /// Every run in the order of appending: producer and first sequence.
@@ -90,7 +202,7 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn new(limits: WindowLimits, now_ns: i64) -> Self {
-        let (producers, ages) = (HashMap::new(), VecDeque::new());
+        let (producers, ages) = (Producers::new(), VecDeque::new());
         Self { limits, producers, now_ns, ages, keys: 0, idle: 0 }
     }
 
@@ -104,7 +216,7 @@ impl Window {
     }
 
     pub(crate) fn fate(&self, producer: &str, seq: u64) -> KeyFate {
-        let Some(known) = self.producers.get(producer) else {
+        let Some(known) = self.producers.shard(producer).get(producer) else {
             return KeyFate::New;
         };
         match known.floor {
@@ -117,27 +229,30 @@ impl Window {
     /// Remembers a key that was appended now, then forgets what is past the limits.
     pub(crate) fn insert(&mut self, producer: &str, seq: u64) {
         let now_ns = self.now_ns;
-        let name = match self.producers.get_key_value(producer) {
-            Some((_, known)) if known.holds(seq) => return,
-            Some((name, _)) => Arc::clone(name),
+        let shard = self.producers.shard_mut(producer);
+        let (name, before) = match shard.get_key_value(producer) {
+            Some((name, known)) => (Arc::clone(name), known.runs.last_from(seq)),
             None => {
                 self.idle += 1;
-                Arc::from(producer)
+                (Arc::from(producer), None)
             }
         };
-        let known = self.producers.entry(Arc::clone(&name)).or_default();
+        if before.is_some_and(|(_, run)| seq <= run.last) {
+            return;
+        }
+        let known = shard.entry(Arc::clone(&name)).or_default();
         if known.runs.is_empty() {
             self.idle -= 1;
         }
         known.latest_ns = now_ns;
         self.keys += 1;
-        match known.runs.range_mut(..seq).next_back() {
+        match before {
             Some((first, run))
                 if run.last.checked_add(1) == Some(seq)
                     && seq - first < RUN_KEYS_MAX
                     && now_ns.saturating_sub(run.since_ns) <= RUN_AGE_NS_MAX =>
             {
-                run.last = seq;
+                known.runs.extend(first, seq);
             }
             _ => {
                 known.runs.insert(seq, Run { last: seq, since_ns: now_ns });
@@ -166,10 +281,10 @@ impl Window {
     }
 
     fn forget_run(&mut self, producer: &str, first: u64) {
-        let Some(known) = self.producers.get_mut(producer) else {
+        let Some(known) = self.producers.shard_mut(producer).get_mut(producer) else {
             return;
         };
-        let Some(run) = known.runs.remove(&first) else {
+        let Some(run) = known.runs.remove(first) else {
             return;
         };
         self.keys -= run.last - first + 1;
@@ -190,25 +305,21 @@ impl Window {
             .collect();
         let half = ages.len() / 2;
         let (_, &mut cut_ns, _) = ages.select_nth_unstable(half);
-        self.producers
-            .retain(|_, producer| !producer.runs.is_empty() || producer.latest_ns > cut_ns);
+        for shard in &mut self.producers.shards {
+            Arc::make_mut(shard)
+                .retain(|_, producer| !producer.runs.is_empty() || producer.latest_ns > cut_ns);
+        }
         self.idle = self.producers.values().filter(|producer| producer.runs.is_empty()).count();
     }
 
-    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
-        bytes.put_u64(self.producers.len() as u64);
-        for (name, producer) in &self.producers {
-            bytes.put_str(name);
-            bytes.put_u64(u64::from(producer.floor.is_some()));
-            bytes.put_u64(producer.floor.unwrap_or(0));
-            bytes.put_i64(producer.latest_ns);
-            bytes.put_u64(producer.runs.len() as u64);
-            for (first, run) in &producer.runs {
-                bytes.put_u64(*first);
-                bytes.put_u64(run.last);
-                bytes.put_i64(run.since_ns);
-            }
-        }
+    /// What the window holds now, to be encoded by whom and when it suits.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot(self.producers.clone())
+    }
+
+    /// How many runs there are.
+    pub(crate) fn runs(&self) -> usize {
+        self.ages.len()
     }
 
     pub(crate) fn decode(limits: WindowLimits, now_ns: i64, rest: &mut Cursor<'_>) -> Option<Self> {
@@ -221,7 +332,7 @@ impl Window {
             let mut producer = Producer {
                 floor: has_floor.then_some(floor),
                 latest_ns: rest.take_i64()?,
-                runs: BTreeMap::new(),
+                runs: Runs::default(),
             };
             for _ in 0..rest.take_u64()? {
                 let (first, last) = (rest.take_u64()?, rest.take_u64()?);
@@ -231,7 +342,7 @@ impl Window {
                 ages.push((since_ns, Arc::clone(&name), first));
             }
             window.idle += usize::from(producer.runs.is_empty());
-            window.producers.insert(name, producer);
+            window.producers.shard_mut(&name).insert(Arc::clone(&name), producer);
         }
         ages.sort_unstable();
         window.advance(ages.last().map_or(now_ns, |(since_ns, _, _)| *since_ns));
@@ -240,8 +351,28 @@ impl Window {
     }
 }
 
+impl Snapshot {
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.put_u64(self.0.len() as u64);
+        for (name, producer) in self.0.shards.iter().flat_map(|shard| shard.iter()) {
+            bytes.put_str(name);
+            bytes.put_u64(u64::from(producer.floor.is_some()));
+            bytes.put_u64(producer.floor.unwrap_or(0));
+            bytes.put_i64(producer.latest_ns);
+            bytes.put_u64(producer.runs.len() as u64);
+            for (first, run) in producer.runs.iter() {
+                bytes.put_u64(*first);
+                bytes.put_u64(run.last);
+                bytes.put_i64(run.since_ns);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const HOUR: i64 = 3_600_000_000_000;
@@ -318,10 +449,66 @@ mod tests {
             insert(&mut window, "q", seq * 3, seq.cast_signed());
         }
         let mut bytes = Vec::new();
-        window.encode(&mut bytes);
+        window.snapshot().encode(&mut bytes);
         let again = Window::decode(window.limits, 0, &mut Cursor(&bytes)).unwrap();
         assert_eq!(again.now_ns, window.now_ns);
         assert_eq!(again.keys, window.keys);
-        assert_eq!(again.producers, window.producers);
+        assert_eq!(content(&again.producers), content(&window.producers));
+    }
+
+    type Known = (Option<u64>, i64, Vec<(u64, Run)>);
+
+    fn content(producers: &Producers) -> BTreeMap<String, Known> {
+        let all = producers.shards.iter().flat_map(|shard| shard.iter());
+        all.map(|(name, known)| {
+            let runs = known.runs.iter().map(|(first, run)| (*first, *run)).collect();
+            (name.to_string(), (known.floor, known.latest_ns, runs))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_snapshot_stays_as_it_was() {
+        let mut window = window(5000);
+        for seq in 0..10_000 {
+            insert(&mut window, "p", seq * 2, 0);
+            window.insert(&format!("p{seq}"), 1);
+        }
+        let snapshot = window.snapshot();
+        let before = content(&snapshot.0);
+        for seq in 0..10_000 {
+            insert(&mut window, "p", seq * 2 + 1, HOUR);
+            window.insert(&format!("p{seq}"), 2);
+        }
+        assert_eq!(content(&snapshot.0), before);
+        assert_ne!(content(&window.producers), before);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// In chunks or in one map: the same runs.
+        #[test]
+        fn runs_are_a_map(steps in proptest::collection::vec((0..5000u64, 0..4u8), 0..6000)) {
+            let mut runs = Runs::default();
+            let mut map = BTreeMap::new();
+            for (first, step) in steps {
+                if step == 0 {
+                    prop_assert_eq!(runs.remove(first), map.remove(&first));
+                } else if let (1, Some(run)) = (step, map.get_mut(&first)) {
+                    run.last += 1;
+                    runs.extend(first, run.last);
+                } else {
+                    let run = Run { last: first, since_ns: i64::from(step) };
+                    runs.insert(first, run);
+                    map.insert(first, run);
+                }
+                let last = map.range(..=first).next_back().map(|(first, run)| (*first, *run));
+                prop_assert_eq!(runs.last_from(first), last);
+            }
+            prop_assert!(runs.iter().eq(map.iter()));
+            prop_assert_eq!((runs.len(), runs.is_empty()), (map.len(), map.is_empty()));
+            prop_assert!(runs.chunks.values().all(|c| (1..=CHUNK_RUNS_MAX).contains(&c.len())));
+        }
     }
 }

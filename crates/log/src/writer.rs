@@ -15,18 +15,24 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
 use crate::checkpoint::{self, Place};
+use crate::committer::spawn;
 use crate::disk::{BLOCK, DiskFile};
 use crate::file::{FileName, HEADER_BYTES, Header, Summary, prepare};
 use crate::frame::{FRAME_HEADER_BYTES, FrameBuilder, FrameView};
 use crate::group::Group;
 use crate::shared::{FileInfo, Shared, lock};
-use crate::window::{KeyFate, Window};
+use crate::window::{KeyFate, Snapshot, Window};
 
 /// The first file is this large, each next one twice as large as the one before, so that a small
 /// home stays small.
 pub(crate) const FILE_BYTES_MIN: u64 = 4 << 20;
+
+/// A checkpoint of a window with more runs is not written between two commits. So many take some
+/// milliseconds.
+const CHECKPOINT_INLINE_RUNS_MAX: usize = 20_000;
 
 /// Where an append went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +90,8 @@ pub(crate) struct Writer {
     pub(crate) file_bytes_max: u64,
     pub(crate) next_file_bytes: u64,
     pub(crate) window: Window,
+    /// The thread that writes a checkpoint, or wrote the last one.
+    pub(crate) checkpointing: Option<JoinHandle<()>>,
     pub(crate) builder: FrameBuilder,
 }
 
@@ -300,23 +308,57 @@ impl Writer {
         }
     }
 
-    /// Not fatal when it fails: recovery then starts from the checkpoint before, and retention
-    /// leaves the files alone that only this one covers.
-    fn write_checkpoint(&self, place: Place) {
-        let Shared { disk, dir, checkpointed, counters, .. } = self.shared.as_ref();
-        match checkpoint::write(disk.as_ref(), dir, place, self.next_seq, &self.window) {
-            Ok(()) => checkpointed.store(place.number, Ordering::Release),
-            Err(_) => _ = counters.failed_checkpoints.fetch_add(1, Ordering::Relaxed),
+    /// Writes a checkpoint, in a thread of its own if that takes long: commits go on meanwhile,
+    /// and a later checkpoint is left out if the one before it is not done.
+    fn write_checkpoint(&mut self, place: Place) {
+        if self.checkpointing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let (shared, next_seq) = (Arc::clone(&self.shared), self.next_seq);
+        let snapshot = self.window.snapshot();
+        let write = move || write_checkpoint(&shared, place, next_seq, &snapshot);
+        if self.window.runs() <= CHECKPOINT_INLINE_RUNS_MAX {
+            write();
+        } else {
+            // If there can be no thread, the next file tries again.
+            self.checkpointing = spawn("log-checkpoint", write).ok();
         }
     }
 
     /// A checkpoint of all there is, so that the next start reads next to nothing. Not after a
     /// file was given up: what the next start finds in it is not known.
-    pub(crate) fn checkpoint_all(&self) {
+    pub(crate) fn checkpoint_all(&mut self) {
+        self.wait_for_checkpoint();
         if let Some(active) = &self.active {
             let place = Place { number: active.info.name.number, offset: active.offset };
             self.write_checkpoint(place);
         }
+        self.wait_for_checkpoint();
+    }
+
+    /// Two at once would write the same file.
+    fn wait_for_checkpoint(&mut self) {
+        if let Some(thread) = self.checkpointing.take() {
+            let ended = thread.join();
+            drop(ended);
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Whoever opens the log next must find nobody at its files.
+    fn drop(&mut self) {
+        self.wait_for_checkpoint();
+    }
+}
+
+/// Not fatal when it fails: recovery then starts from the checkpoint before, and retention leaves
+/// the files alone that only this one covers.
+fn write_checkpoint(shared: &Shared, place: Place, next_seq: u64, window: &Snapshot) {
+    let Shared { disk, dir, checkpointed, counters, .. } = shared;
+    match checkpoint::write(disk.as_ref(), dir, place, next_seq, window) {
+        Ok(()) => checkpointed.store(place.number, Ordering::Release),
+        Err(_) => _ = counters.failed_checkpoints.fetch_add(1, Ordering::Relaxed),
     }
 }
 

@@ -255,3 +255,35 @@ fn what_is_repeated_as_a_whole_is_counted_too() {
     assert_eq!(counters.duplicates.load(Ordering::Relaxed), 1);
     assert_eq!(counters.commits.load(Ordering::Relaxed), 1, "nothing was written for it");
 }
+
+#[test]
+fn a_large_checkpoint_does_not_hold_up_commits() {
+    let disk = SimDisk::default();
+    let settings = crate::Settings { file_bytes_max: 1 << 20, ..SMALL };
+    let (mut writer, _) = open_writer(Arc::new(disk.clone()), settings).unwrap();
+    // No two keys in one run.
+    let batch = |keys: std::ops::Range<u64>| {
+        let mut group = crate::Group::with_producer("c", "p", 0).unwrap();
+        keys.for_each(|key| group.push(key * 2, &[b"x"]).unwrap());
+        group
+    };
+    for n in 0..30 {
+        writer.commit(&[batch(n * 1000..(n + 1) * 1000)]).unwrap();
+    }
+    writer.checkpoint_all();
+    let before = writer.shared.checkpointed.load(Ordering::Acquire);
+    let held = disk.hold_checkpoints();
+    for n in 30..100 {
+        writer.commit(&[batch(n * 1000..(n + 1) * 1000)]).unwrap();
+    }
+    assert_eq!(writer.shared.checkpointed.load(Ordering::Acquire), before);
+    drop(held);
+    writer.checkpoint_all();
+    let number = writer.shared.checkpointed.load(Ordering::Acquire);
+    assert!(number > before, "{number}");
+    drop(writer);
+    let (mut writer, recovery) = open_writer(Arc::new(disk), settings).unwrap();
+    assert!(!recovery.window_rebuilt);
+    let again = writer.commit(&[batch(0..100_000)]).unwrap();
+    assert_eq!(again[0].appended, 0, "all keys are known");
+}

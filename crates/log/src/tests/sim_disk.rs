@@ -184,7 +184,7 @@ impl Random {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct SimDisk(Arc<Mutex<State>>, Arc<Mutex<()>>);
+pub(super) struct SimDisk(Arc<Mutex<State>>, Arc<Mutex<()>>, Arc<Mutex<()>>);
 
 impl SimDisk {
     pub(super) fn steps(&self) -> u64 {
@@ -216,6 +216,11 @@ impl SimDisk {
     /// Makes every sync wait until the guard is dropped.
     pub(super) fn hold_syncs(&self) -> MutexGuard<'_, ()> {
         lock(&self.1)
+    }
+
+    /// Makes checkpoints wait until the guard is dropped.
+    pub(super) fn hold_checkpoints(&self) -> MutexGuard<'_, ()> {
+        lock(&self.2)
     }
 
     pub(super) fn set_capacity(&self, bytes: Option<usize>) {
@@ -265,7 +270,7 @@ impl SimDisk {
         }
         state.cut_at = None;
         state.fail_at = None;
-        Self(Arc::new(Mutex::new(state)), Arc::default())
+        Self(Arc::new(Mutex::new(state)), Arc::default(), Arc::default())
     }
 
     /// Flips one bit of a file, as if the medium had decayed.
@@ -299,6 +304,9 @@ impl Disk for SimDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        if path.file_stem().is_some_and(|stem| stem == "checkpoint") {
+            drop(lock(&self.2));
+        }
         let mut state = lock(&self.0);
         state.step()?;
         state.check_denied(path)?;
