@@ -350,16 +350,17 @@ impl Rebuild<'_> {
         let Some((end, end_seq)) = by_checkpoint.max(by_next).filter(|_| is_original) else {
             return;
         };
-        if summary.end < end {
-            let missing = end_seq.saturating_sub(summary.end_seq);
+        // If no record is missing, the end that is known is that of another file, between which
+        // and the one that knows it this one was begun, given up and not quite removed.
+        if summary.end < end && summary.end_seq < end_seq {
             self.report.damage.push(Damage {
                 path: found.path.clone(),
                 offset: summary.end,
                 bytes: end - summary.end,
-                lost: (missing > 0).then_some((summary.end_seq, missing)),
+                lost: Some((summary.end_seq, end_seq - summary.end_seq)),
             });
             summary.end = end;
-            summary.end_seq = summary.end_seq.max(end_seq);
+            summary.end_seq = end_seq;
         }
     }
 }

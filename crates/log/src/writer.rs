@@ -245,6 +245,9 @@ impl Writer {
         }
         let place = Place { number: next.name.number, offset: HEADER_BYTES };
         let path = next.name.path(&self.shared.dir);
+        // Also if that fails: whether its header is on the disk is not known, and of two files with
+        // one number only one would count.
+        self.next_number = next.name.number + 1;
         if let Err(error) = self.activate(next) {
             let removed = self.shared.disk.remove(&path);
             drop(removed);
@@ -292,7 +295,6 @@ impl Writer {
         let summary = Summary::new(self.next_seq);
         let info = Arc::new(FileInfo::new(next.name, &self.shared.dir, false, summary));
         self.shared.publish_file(Arc::clone(&info));
-        self.next_number = next.name.number + 1;
         self.next_file_bytes = (next.len * 2).min(self.file_bytes_max);
         self.active = Some(Active { info, file: next.file, offset: HEADER_BYTES, len: next.len });
         Ok(())

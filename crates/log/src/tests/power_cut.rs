@@ -182,6 +182,54 @@ fn any_one_operation_may_fail_and_the_log_goes_on() {
     }
 }
 
+/// What a refused commit left behind must not count later, nor make its keys unknown.
+#[test]
+fn a_power_cut_soon_after_a_failed_operation_loses_nothing_either() {
+    let steps = steps_of_a_whole_run();
+    for failing in 0..steps {
+        for cut in (1..30).step_by(2) {
+            let disk = SimDisk::default();
+            let (mut writer, _) = open_writer(Arc::new(disk.clone()), SMALL).unwrap();
+            disk.fail_after(failing);
+            disk.cut_after(failing + cut);
+            let mut outcome = Outcome::default();
+            run(&mut writer, &mut outcome);
+            let after = disk.after_power_cut(&mut Random::new(failing * 31 + cut));
+            verify(&after, &outcome, &format!("operation {failing} failed, power cut {cut} later"));
+        }
+    }
+}
+
+/// As before, but only the process ends, and the power later.
+#[test]
+fn a_restart_after_a_failed_operation_promises_nothing_that_is_not_on_the_disk() {
+    let steps = steps_of_a_whole_run();
+    for failing in 0..steps {
+        let disk = SimDisk::default();
+        let (mut writer, _) = open_writer(Arc::new(disk.clone()), SMALL).unwrap();
+        disk.fail_after(failing);
+        let mut outcome = Outcome::default();
+        for n in 0..SENT {
+            let ended = writer.commit(&[scripted(n).0]);
+            outcome.acknowledged.extend(ended.is_ok().then_some(n));
+            if ended.is_err() {
+                break;
+            }
+        }
+        drop(writer);
+        disk.heal();
+        let context = format!("operation {failing} failed, then a restart");
+        let (writer, _) = open_writer(Arc::new(disk.clone()), SMALL).unwrap();
+        let (served, _) = read_all(&writer.shared);
+        let after = disk.after_power_cut(&mut Random::new(failing));
+        verify(&after, &outcome, &context);
+        let (writer, _) = open_writer(Arc::new(after), SMALL).unwrap();
+        let (found, _) = read_all(&writer.shared);
+        let lost = served.iter().find(|record| !found.contains(record));
+        assert_eq!(lost, None, "{context}, then the power was cut");
+    }
+}
+
 #[test]
 #[should_panic(expected = "acknowledged")]
 fn the_test_itself_finds_the_loss_on_a_disk_that_does_not_sync() {
