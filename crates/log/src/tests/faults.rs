@@ -77,6 +77,24 @@ fn a_file_that_could_not_be_opened_once_loses_nothing() {
 }
 
 #[test]
+fn nothing_is_written_to_a_file_before_one_that_can_not_be_opened() {
+    let disk = SimDisk::default();
+    let mut writer = open(&disk);
+    commit(&mut writer, "c", 0, 300);
+    disk.fail_after(1);
+    writer.commit(&[keyed("c", 99, 300)]).unwrap_err();
+    // The first file has room and no seal; this goes to the second.
+    commit(&mut writer, "c", 1, 300);
+    drop(writer);
+    let disk = disk.after_power_cut(&mut Random::new(0));
+    disk.deny(log_files(&disk).last().unwrap());
+    let mut writer = open(&disk);
+    commit(&mut writer, "c", 2, 300);
+    disk.allow_all();
+    assert_eq!(keys(&open(&disk).shared), [0, 1, 2]);
+}
+
+#[test]
 fn sequences_continue_past_a_file_that_no_checkpoint_tells_of() {
     let disk = SimDisk::default();
     let mut writer = open(&disk);
@@ -172,11 +190,14 @@ fn damage_at_the_end_of_a_file_without_a_seal_is_told() {
     writer.commit(&[keyed("c", 99, 300)]).unwrap_err();
     commit(&mut writer, "c", 5, 300);
     disk.flip(&first.path, end - 1);
-    let (writer, recovery) = open_writer(Arc::new(disk), SMALL).unwrap();
-    assert_eq!(recovery.damage.len(), 1, "{recovery:?}");
-    assert_eq!(recovery.damage[0].lost, Some((4, 1)));
-    assert_eq!(keys(&writer.shared), [0, 1, 2, 3, 5]);
-    assert_eq!(read_all(&writer.shared).1, 1, "readers are told too");
+    // With the refused frame after the damage, and without.
+    for disk in [disk.after_power_cut(&mut Random::new(0)), disk] {
+        let (writer, recovery) = open_writer(Arc::new(disk), SMALL).unwrap();
+        assert_eq!(recovery.damage.len(), 1, "{recovery:?}");
+        assert_eq!(recovery.damage[0].lost, Some((4, 1)));
+        assert_eq!(keys(&writer.shared), [0, 1, 2, 3, 5]);
+        assert_eq!(read_all(&writer.shared).1, 1, "readers are told too");
+    }
 }
 
 /// Files with a little that is kept, then files with nothing that is.
