@@ -137,14 +137,17 @@ fn a_spool_of_three_days_is_stored_whole() {
 #[test]
 fn records_are_appended_in_the_order_of_the_spool_whatever_their_category() {
     let dir = TempDir::new().unwrap();
+    // So large that two categories do not go into one commit.
+    let line = "x".repeat(300_000);
     for category in ["b", "a", "a", "b", "a"] {
-        spool(dir.path(), category, &["x"]);
+        spool(dir.path(), category, &[&line]);
     }
     // A window of nothing: a key that is behind is a key that is refused.
     let mut settings = HomeSettings::default();
     settings.log.window.keys = 0;
     let home = open_with(dir.path(), settings);
     assert_eq!(home.drain_spool().unwrap().records, 5);
+    assert_eq!(messages(&home, "a").len(), 3);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Entries in, outcomes out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use perflab_model::{CategoryName, Nanos};
+use perflab_model::{CategoryName, Clock as _, ManualClock};
 use perflab_store::{
     Access, Answer, Busy, CategorySettings, DATASETS_MAX, Door, Guarantee, Home, HomeSettings,
     Keys, Origin, RecordDecoder, Sequences,
@@ -45,8 +46,11 @@ fn offsets_skip_duplicates() {
 #[test]
 fn keys_of_entries_that_arrived_long_ago_are_remembered_from_now_on() {
     let dir = TempDir::new().unwrap();
-    let home = open(dir.path());
-    let old = Nanos(NOW.as_i64() - 3 * 24 * 3_600_000_000_000);
+    let clock = Arc::new(ManualClock::new(NOW));
+    let settings = HomeSettings::default();
+    let home = Home::open(dir.path(), settings, Arc::<ManualClock>::clone(&clock)).unwrap();
+    clock.advance(Duration::from_hours(72));
+    let (old, now) = (NOW, clock.now());
     let send = |lines: &str, listed: &[u64]| {
         let sequences = Sequences::Listed(listed.to_vec());
         let keys = Keys { producer: "far".to_owned(), sequences };
@@ -55,7 +59,7 @@ fn keys_of_entries_that_arrived_long_ago_are_remembered_from_now_on() {
     // Of the first attempt only a part was taken, and others write meanwhile.
     send("1\n3", &[1, 3]);
     let keys = Keys { producer: "other".to_owned(), sequences: Sequences::From(1) };
-    log_with_keys(&home, "d", "x", Some(&keys));
+    log_at(&home, "d", "x", now, Some(&keys));
     let answer = send("1\n2\n3", &[1, 2, 3]);
     let duplicates: Vec<bool> = answer.outcomes.iter().map(|o| o.is_duplicate).collect();
     assert_eq!(duplicates, [true, false, true]);
