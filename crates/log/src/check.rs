@@ -36,6 +36,7 @@ pub(crate) fn check(shared: &Shared, quarantine: Option<&Path>) -> io::Result<Ch
     let _rewriting = lock(&shared.rewriting);
     let mut report = Check::default();
     for info in shared.files() {
+        shared.check_open()?;
         match check_file(shared, &info) {
             Ok((file, found)) => {
                 report.files += 1;
@@ -56,7 +57,8 @@ pub(crate) fn check(shared: &Shared, quarantine: Option<&Path>) -> io::Result<Ch
 fn check_file(shared: &Shared, info: &FileInfo) -> io::Result<(Arc<dyn DiskFile>, Scan)> {
     let summary = lock(&info.summary).clone();
     let file = shared.disk.open(&info.path)?;
-    let mut found = scan(&file, &info.path, info.name, summary.first_seq, summary.end, |_| {})?;
+    let sequences = summary.first_seq..u64::MAX;
+    let mut found = scan(&file, &info.path, info.name, sequences, summary.end, |_| {})?;
     // Bad bytes at the very end of what was committed are damage too.
     if found.summary.end < summary.end {
         let missing = summary.end_seq.saturating_sub(found.summary.end_seq);

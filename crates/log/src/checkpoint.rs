@@ -2,14 +2,15 @@
 //!
 //! It is written whenever a file is sealed and at a clean end, always by rename. Recovery adds
 //! the keys of the frames after its place, so that starting reads one file and not the log, and
-//! so that keys outlive the files that retention removes.
+//! so that keys outlive the files that retention removes. A large one is written beside the
+//! commits, and files that are sealed meanwhile get none: then starting reads those too.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::bytes::{Cursor, Put};
 use crate::disk::{Disk, replace};
-use crate::window::{Window, WindowLimits};
+use crate::window::{Snapshot, Window, WindowLimits};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLCHECK1");
 
@@ -37,7 +38,7 @@ pub(crate) fn write(
     dir: &Path,
     place: Place,
     next_seq: u64,
-    window: &Window,
+    window: &Snapshot,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     bytes.put_u64(MAGIC);
@@ -55,6 +56,7 @@ pub(crate) fn read(
     disk: &dyn Disk,
     dir: &Path,
     limits: WindowLimits,
+    now_ns: i64,
 ) -> io::Result<Option<Checkpoint>> {
     let file = match disk.open(&path(dir)) {
         Ok(file) => file,
@@ -63,10 +65,10 @@ pub(crate) fn read(
     };
     let mut bytes = vec![0; usize::try_from(file.len()?).map_err(io::Error::other)?];
     let read = file.read_at(&mut bytes, 0)?;
-    Ok(decode(&bytes[..read], limits))
+    Ok(decode(&bytes[..read], limits, now_ns))
 }
 
-fn decode(bytes: &[u8], limits: WindowLimits) -> Option<Checkpoint> {
+fn decode(bytes: &[u8], limits: WindowLimits, now_ns: i64) -> Option<Checkpoint> {
     let (covered, crc) = bytes.split_last_chunk::<4>()?;
     if crc32c::crc32c(covered) != u32::from_le_bytes(*crc) {
         return None;
@@ -77,6 +79,6 @@ fn decode(bytes: &[u8], limits: WindowLimits) -> Option<Checkpoint> {
     }
     let place = Place { number: rest.take_u64()?, offset: rest.take_u64()? };
     let next_seq = rest.take_u64()?;
-    let window = Window::decode(limits, &mut rest)?;
+    let window = Window::decode(limits, now_ns, &mut rest)?;
     Some(Checkpoint { place, next_seq, window })
 }

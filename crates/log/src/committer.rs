@@ -8,6 +8,8 @@
 //! The second thread prepares the next file once the active one is half full, since filling a
 //! file with zeros takes longer than a commit may. While the disk is full it tries again every
 //! [`SPACE_RETRY`].
+//!
+//! If either thread ends by a defect, the queue ends with it: nobody waits for ever.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -18,7 +20,7 @@ use crate::file::{FileName, prepare};
 use crate::frame::BATCH_BYTES_MAX;
 use crate::group::{GROUP_BYTES_MAX, Group};
 use crate::shared::{Shared, lock};
-use crate::writer::{CommitError, Committed, Prepared, Writer};
+use crate::writer::{CommitError, Committed, Prepared, Writer, is_no_space};
 
 /// How often a full disk is asked for space again.
 const SPACE_RETRY: Duration = Duration::from_millis(250);
@@ -120,6 +122,10 @@ impl Queue {
         lock(&self.state).bytes
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         matches!(lock(&self.state).space, Space::Full { .. })
     }
@@ -193,8 +199,31 @@ impl Queue {
     }
 }
 
+/// Ends the queue together with a thread that it can't do without, however that ends: appends
+/// that nobody would ever commit are told so, and no more are taken.
+struct EndWith<'q> {
+    queue: &'q Queue,
+    forget_waiting: bool,
+}
+
+impl Drop for EndWith<'_> {
+    fn drop(&mut self) {
+        self.queue.close();
+        if self.forget_waiting {
+            let forgotten = {
+                let mut state = lock(&self.queue.state);
+                state.bytes = 0;
+                std::mem::take(&mut state.waiting)
+            };
+            // Whoever waits for a `Done` learns from its drop that it will not be called.
+            drop(forgotten);
+        }
+    }
+}
+
 /// Commits batches until the queue is closed and empty; returns the writer.
 pub(crate) fn run_committer(queue: &Queue, mut writer: Writer) -> Writer {
+    let _end = EndWith { queue, forget_waiting: true };
     while let Some((groups, dones)) = queue.take_batch() {
         let bytes = groups.iter().map(|group| group.encoded_bytes() as u64).sum();
         if !writer.has_room(bytes) {
@@ -220,12 +249,13 @@ pub(crate) fn run_committer(queue: &Queue, mut writer: Writer) -> Writer {
             queue.ask_for_file(writer.next_number, writer.next_file_bytes);
         }
     }
-    writer.close();
+    writer.checkpoint_all();
     writer
 }
 
 /// Prepares files when asked, until the queue is closed.
 pub(crate) fn run_preparer(queue: &Queue, shared: &Shared) {
+    let _end = EndWith { queue, forget_waiting: false };
     let mut state = lock(&queue.state);
     while !state.closed {
         let (number, bytes, is_retry) = match state.space {
@@ -251,9 +281,10 @@ pub(crate) fn run_preparer(queue: &Queue, shared: &Shared) {
         state = lock(&queue.state);
         state.space = match prepared {
             Ok(prepared) => Space::Ready(prepared),
-            Err(_) if is_retry => Space::Full { number, bytes },
+            Err(error) if is_retry && is_no_space(&error) => Space::Full { number, bytes },
             // A file that is wanted but cannot be had yet is no reason to refuse appends: the
-            // active file may have room for a long time. The committer asks again.
+            // active file may have room for a long time. The committer asks again, and says what
+            // is wrong if it is not space.
             Err(_) => Space::Enough,
         };
         queue.space.notify_all();

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 /// A folder tree that the log keeps its files in.
 pub trait Disk: Debug + Send + Sync {
-    /// Creates the folder, and the ones above it, where missing.
+    /// Creates the folder, and the ones above it, where missing, and durably.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
     /// Creates an empty file for reading and writing; it must not exist yet.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
@@ -55,7 +55,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        create_dir(dir, 0o777)
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -85,6 +85,27 @@ impl Disk for RealDisk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
     }
+}
+
+/// Creates a folder, and the ones above it, where missing, with this mode, and durably: what is
+/// synced inside of a folder whose name is not synced is lost with it.
+pub fn create_dir(dir: &Path, mode: u32) -> io::Result<()> {
+    let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.is_dir();
+    let missing: Vec<&Path> = dir.ancestors().take_while(is_missing).collect();
+    for dir in missing.into_iter().rev() {
+        match fs::DirBuilder::new().mode(mode).create(dir) {
+            // Someone else was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            created => created?,
+        }
+        let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
+        match RealDisk.sync_dir(above.unwrap_or_else(|| Path::new("."))) {
+            // A folder that may be written to but not read can't be synced.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug)]

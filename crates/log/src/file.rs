@@ -9,13 +9,16 @@
 //!
 //! * A file is written zeroed to its full size before its first frame (see
 //!   [`prepare`]); an all-zero file is one that was prepared and not used.
-//! * The header of file N+1 says where file N ends. Frames of N beyond that point were written
-//!   by a commit whose sync failed and which was refused: they do not count.
+//! * The header of file N+1 says with which sequence it starts and where file N ends. A frame of
+//!   N with a sequence that N+1 has too was written by a commit whose sync failed and which was
+//!   refused: it does not count. Bytes of N before its end that are no frame are damage.
+//! * The end of the file before is [`END_UNKNOWN`] where that file could not be read.
 //! * A sealed file is never written again. Retention replaces it by a file of the next
 //!   generation; where two generations are found, the higher one counts if it is sealed.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +32,8 @@ const HEADER_LEN: usize = 36;
 /// Frames start here.
 pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 const TRAILER_LEN: usize = 24;
+/// What a header says of a previous file that nothing is known about.
+pub(crate) const END_UNKNOWN: u64 = u64::MAX;
 /// A seal larger than this is not believed: 100,000 categories fit.
 const SUMMARY_BYTES_MAX: u64 = 64 << 20;
 /// A reader that looks for a sequence or a time reads at most this much in vain.
@@ -323,12 +328,13 @@ pub(crate) struct Scan {
     pub(crate) damage: Vec<Damage>,
 }
 
-/// Reads every frame between the header and `end`, calling `visit` for each.
+/// Reads every frame between the header and `end`, calling `visit` for each. Frames with
+/// sequences from `until_seq` on do not count: see the top of this file.
 pub(crate) fn scan(
     file: &Arc<dyn DiskFile>,
     path: &Path,
     name: FileName,
-    first_seq: u64,
+    Range { start: first_seq, end: until_seq }: Range<u64>,
     end: u64,
     mut visit: impl FnMut(&FrameView<'_>),
 ) -> io::Result<Scan> {
@@ -344,6 +350,11 @@ pub(crate) fn scan(
                 {
                     let missing = frame.first_seq.saturating_sub(summary.end_seq);
                     gap.lost = (missing > 0).then_some((summary.end_seq, missing));
+                    summary.end = frame.offset;
+                    summary.end_seq = summary.end_seq.max(frame.first_seq);
+                }
+                if frame.first_seq >= until_seq {
+                    return Ok(Scan { summary, damage });
                 }
                 summary.add(&frame);
                 visit(&frame);

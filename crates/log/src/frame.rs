@@ -133,6 +133,11 @@ impl<'a> FrameView<'a> {
         std::iter::from_fn(move || GroupView::take(&mut rest))
     }
 
+    /// The whole frame as it is on the disk.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The offset after the frame.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
@@ -175,6 +180,14 @@ impl FrameReader {
     /// Lets the reader go on to `end`, where more frames have been committed.
     pub(crate) fn extend(&mut self, end: u64) {
         self.end = end;
+    }
+
+    /// Goes on after bytes in which no frame follows although frames were committed up to the
+    /// reader's end; `None` when there are none such.
+    pub(crate) fn skip_to_end(&mut self) -> Option<Step> {
+        let (offset, end) = (self.offset, self.end);
+        self.offset = end.max(offset);
+        (offset < end).then_some(Step::Damage { offset, end })
     }
 
     pub(crate) fn advance(&mut self) -> io::Result<Step> {

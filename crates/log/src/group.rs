@@ -40,6 +40,8 @@ pub struct Group {
     bytes: Vec<u8>,
     count: u32,
     keyed: bool,
+    /// Not encoded: the window wants it when the group is appended, and nobody later.
+    appended_ns: i64,
 }
 
 impl Group {
@@ -71,7 +73,17 @@ impl Group {
         bytes.put_u32(0);
         bytes.put_str(category);
         bytes.put_str(producer);
-        Ok(Self { bytes, count: 0, keyed: !producer.is_empty() })
+        Ok(Self { bytes, count: 0, keyed: !producer.is_empty(), appended_ns: arrival_ns })
+    }
+
+    /// Says what time it is now, from which the age of the records' keys is counted. Without this
+    /// it is the time of arrival.
+    pub fn set_appended(&mut self, now_ns: i64) {
+        self.appended_ns = now_ns;
+    }
+
+    pub(crate) fn appended_ns(&self) -> i64 {
+        self.appended_ns
     }
 
     /// Makes room for `bytes` more bytes of records.
@@ -129,7 +141,7 @@ impl Group {
         let records = self.view().records.len();
         let mut bytes = self.bytes.clone();
         bytes.truncate(self.bytes.len() - records);
-        Self { bytes, count: 0, keyed: self.keyed }
+        Self { bytes, count: 0, ..*self }
     }
 
     /// The group as a reader would see it.

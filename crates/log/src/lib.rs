@@ -26,12 +26,12 @@ mod writer;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 pub use check::Check;
 pub use committer::Refusal;
-pub use disk::{Disk, DiskFile, RealDisk};
+pub use disk::{Disk, DiskFile, RealDisk, create_dir};
 pub use file::{CategorySpan, Damage};
 #[doc(hidden)]
 pub use frame::count_records_in_body;
@@ -84,9 +84,14 @@ pub struct Stats {
     pub duplicates: u64,
     pub too_old: u64,
     pub failed_commits: u64,
+    /// Checkpoints that could not be written: the next start reads more, retention keeps more.
+    pub failed_checkpoints: u64,
     pub window_keys: u64,
     pub queue_bytes: usize,
     pub disk_full: bool,
+    /// Whether no append is taken any more: after [`Log::close`], or because a thread of the log
+    /// ended by a defect.
+    pub closed: bool,
 }
 
 /// An open log. Cheap to clone; the last [`Log::close`] or drop ends its threads.
@@ -103,15 +108,17 @@ struct Inner {
 }
 
 impl Log {
-    /// Opens or creates the log in `dir`, repairing what an unclean end left behind.
+    /// Opens or creates the log in `dir`, repairing what an unclean end left behind. `now_ns` is
+    /// the unix time.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
         settings: Settings,
+        now_ns: i64,
     ) -> Result<(Self, Recovery), OpenError> {
         let open = || {
             let shared = open_shared(disk, dir)?;
-            let (writer, recovery) = recover::recover(&shared, &settings)?;
+            let (writer, recovery) = recover::recover(&shared, &settings, now_ns)?;
             let queue = Arc::new(Queue::new(settings.queue_bytes_max));
             let threads = Mutex::new(Some(committer::start(&queue, writer)?));
             Ok((Self { inner: Arc::new(Inner { shared, queue, threads }) }, recovery))
@@ -179,8 +186,16 @@ impl Log {
 
     /// Counts for monitoring.
     pub fn stats(&self) -> Stats {
-        let Counters { commits, records, bytes, duplicates, too_old, failed_commits, window_keys } =
-            &self.inner.shared.counters;
+        let Counters {
+            commits,
+            records,
+            bytes,
+            duplicates,
+            too_old,
+            failed_commits,
+            failed_checkpoints,
+            window_keys,
+        } = &self.inner.shared.counters;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
             commits: get(commits),
@@ -189,9 +204,11 @@ impl Log {
             duplicates: get(duplicates),
             too_old: get(too_old),
             failed_commits: get(failed_commits),
+            failed_checkpoints: get(failed_checkpoints),
             window_keys: get(window_keys),
             queue_bytes: self.inner.queue.waiting_bytes(),
             disk_full: self.inner.queue.is_full(),
+            closed: self.inner.queue.is_closed(),
         }
     }
 
@@ -212,7 +229,10 @@ pub enum AppendError {
 
 impl Inner {
     fn close(&self) {
+        self.shared.closing.store(true, Ordering::Release);
         self.queue.close();
+        // Retention and checks end after the file that they are at.
+        drop(lock(&self.shared.rewriting));
         if let Some((committer, preparer)) = lock(&self.threads).take() {
             let ended = (committer.join(), preparer.join());
             drop(ended);
@@ -239,6 +259,8 @@ fn open_shared(disk: Arc<dyn Disk>, dir: &Path) -> io::Result<Arc<Shared>> {
         counters: Counters::default(),
         listeners: Mutex::default(),
         rewriting: Mutex::default(),
+        closing: AtomicBool::new(false),
+        checkpointed: AtomicU64::new(0),
     }))
 }
 

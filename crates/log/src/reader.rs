@@ -35,7 +35,7 @@ pub struct ReadError {
 pub enum ReadItem<'a> {
     /// One commit's worth of records.
     Frame(Records<'a>),
-    /// Bytes that are no record although records follow.
+    /// Bytes that are no record although records follow, or were there.
     Damage(Damage),
 }
 
@@ -143,7 +143,10 @@ impl Reader {
             let step =
                 frames.advance().map_err(|error| ReadError { path: info.path.clone(), error })?;
             match step {
-                Step::End if is_sealed => self.current = None,
+                Step::End if is_sealed => match frames.skip_to_end() {
+                    None => self.current = None,
+                    damage => return Ok(damage),
+                },
                 Step::End => return Ok(None),
                 Step::Frame | Step::Damage { .. } => return Ok(Some(step)),
             }

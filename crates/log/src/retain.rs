@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use crate::file::{CategorySpan, FileName, HEADER_BYTES, Header, Summary};
+use crate::file::{CategorySpan, END_UNKNOWN, FileName, HEADER_BYTES, Header, Summary};
 use crate::frame::{FrameBuilder, FrameReader, FrameView, Step};
 use crate::group::GroupView;
 use crate::shared::{FileInfo, Shared, lock};
@@ -33,7 +34,7 @@ pub struct Retained {
     pub bytes_freed: u64,
 }
 
-/// Of one category, records before both of these may go.
+/// Of one category, records before either of these may go.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     before_seq: u64,
@@ -79,24 +80,47 @@ pub(crate) fn retain(
     held_from: u64,
 ) -> io::Result<Retained> {
     let _rewriting = lock(&shared.rewriting);
+    shared.check_open()?;
     let files = shared.files();
     let plan = Plan { cuts: cuts(&files, now_ns, keep), held_from };
+    let (removable, rewritable) = candidates(shared, &files, &plan);
     let mut retained = Retained::default();
+    let mut failed = Ok(());
+    // Removals first: they need no space, and may make what the rewrites need.
+    for info in removable {
+        shared.check_open()?;
+        failed = failed.and(remove(shared, info, &mut retained));
+    }
+    for info in rewritable {
+        shared.check_open()?;
+        failed = failed.and(rewrite(shared, info, &plan, &mut retained));
+    }
+    failed.map(|()| retained)
+}
+
+/// The files of which nothing is wanted any more, and those of which less than half is.
+fn candidates<'f>(
+    shared: &Shared,
+    files: &'f [Arc<FileInfo>],
+    plan: &Plan,
+) -> (Vec<&'f FileInfo>, Vec<&'f FileInfo>) {
+    let (mut removable, mut rewritable) = (Vec::new(), Vec::new());
     // The newest file stays even if it is sealed: its end is where sequences continue.
     let older = files.split_last().map_or(&[][..], |(_, older)| older);
-    for info in older.iter().filter(|info| info.is_sealed()) {
-        let (droppable, total) = {
-            let summary = lock(&info.summary);
-            let total: u64 = summary.categories.values().map(|span| span.bytes).sum();
-            (plan.droppable_bytes(&summary), total)
-        };
+    // Keys that no checkpoint holds must be found in the files at the next start.
+    let checkpointed = shared.checkpointed.load(Ordering::Acquire);
+    for info in older.iter().filter(|info| info.is_sealed() && info.name.number < checkpointed) {
+        let summary = lock(&info.summary);
+        let total: u64 = summary.categories.values().map(|span| span.bytes).sum();
+        let droppable = plan.droppable_bytes(&summary);
+        drop(summary);
         if droppable == total {
-            remove(shared, info, &mut retained)?;
+            removable.push(&**info);
         } else if droppable * 2 > total {
-            rewrite(shared, info, &plan, &mut retained)?;
+            rewritable.push(&**info);
         }
     }
-    Ok(retained)
+    (removable, rewritable)
 }
 
 /// For each category with a limit, what may go.
@@ -136,14 +160,38 @@ fn seq_beyond(spans: &[CategorySpan], bytes: u64) -> u64 {
 }
 
 fn remove(shared: &Shared, info: &FileInfo, retained: &mut Retained) -> io::Result<()> {
-    shared.disk.remove(&info.path)?;
-    shared.disk.sync_dir(&shared.dir)?;
+    // A file without a seal ends where its successor says: it gets one before that is gone.
+    if let Some(before) = shared.file_before(info.name.number) {
+        seal(shared, &before)?;
+    }
+    remove_if_there(shared, &info.path)?;
     shared.forget_file(info.name.number);
-    let summary = lock(&info.summary);
-    retained.files_removed += 1;
-    retained.bytes_freed += summary.end;
-    retained.records_removed += summary.categories.values().map(|span| span.records).sum::<u64>();
+    {
+        let summary = lock(&info.summary);
+        retained.files_removed += 1;
+        retained.bytes_freed += summary.end;
+        retained.records_removed +=
+            summary.categories.values().map(|span| span.records).sum::<u64>();
+    }
+    shared.disk.sync_dir(&shared.dir)
+}
+
+/// Writes a file's seal where that failed before.
+fn seal(shared: &Shared, info: &FileInfo) -> io::Result<()> {
+    if info.has_seal.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    let file = shared.disk.open(&info.path)?;
+    lock(&info.summary).write_seal(file.as_ref(), info.name.id)?;
+    info.has_seal.store(true, Ordering::Release);
     Ok(())
+}
+
+fn remove_if_there(shared: &Shared, path: &Path) -> io::Result<()> {
+    match shared.disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn rewrite(
@@ -172,17 +220,49 @@ pub(crate) fn replace_file(
     let name = FileName { generation: info.name.generation + 1, ..info.name };
     let path = name.path(&shared.dir);
     let temporary = path.with_extension("tmp");
+    // Left by an attempt that failed, if it is there.
+    remove_if_there(shared, &temporary)?;
+    let replaced = write_wanted(shared, info, old, &temporary, wanted).and_then(|summary| {
+        shared.disk.rename(&temporary, &path)?;
+        shared.disk.sync_dir(&shared.dir)?;
+        Ok(summary)
+    });
+    let summary = match replaced {
+        Ok(summary) => summary,
+        Err(error) => {
+            // Gives the space back; if even that fails, the next attempt does.
+            let removed = shared.disk.remove(&temporary);
+            drop(removed);
+            return Err(error);
+        }
+    };
+    shared.publish_file(Arc::new(FileInfo::new(name, &shared.dir, true, summary.clone())));
+    // Only now: a crash before this leaves both, and recovery keeps the higher generation.
+    remove_if_there(shared, &info.path)?;
+    shared.disk.sync_dir(&shared.dir)?;
+    Ok(summary)
+}
+
+/// Copies a file's wanted groups to a new file and seals that.
+fn write_wanted(
+    shared: &Shared,
+    info: &FileInfo,
+    old: &Summary,
+    to: &Path,
+    wanted: impl Fn(&GroupView<'_>) -> bool,
+) -> io::Result<Summary> {
+    let id = info.name.id;
     let source = shared.disk.open(&info.path)?;
-    let target = shared.disk.create(&temporary)?;
+    let target = shared.disk.create(to)?;
     let header = Header::read(source.as_ref())?.unwrap_or(Header {
-        file_id: name.id,
+        file_id: id,
         first_seq: old.first_seq,
-        previous_end: u64::MAX,
+        previous_end: END_UNKNOWN,
     });
     target.write_at(&header.encode(), 0)?;
     let mut summary = Summary::new(header.first_seq);
     let mut builder = FrameBuilder::default();
-    let mut frames = FrameReader::new(source, name.id, HEADER_BYTES, old.end);
+    let mut frames = FrameReader::new(source, id, HEADER_BYTES, old.end);
     loop {
         match frames.advance()? {
             Step::Frame => {}
@@ -190,7 +270,7 @@ pub(crate) fn replace_file(
             Step::End => break,
         }
         let frame = frames.frame();
-        builder.start(name.id, frame.first_seq);
+        builder.start(id, frame.first_seq);
         for group in frame.groups().filter(|group| wanted(group)) {
             builder.copy(&group);
         }
@@ -200,17 +280,6 @@ pub(crate) fn replace_file(
         }
     }
     summary.end_seq = old.end_seq;
-    summary.write_seal(target.as_ref(), name.id)?;
-    shared.disk.rename(&temporary, &path)?;
-    shared.disk.sync_dir(&shared.dir)?;
-    shared.publish_file(Arc::new(FileInfo {
-        name,
-        path,
-        sealed: AtomicBool::new(true),
-        summary: Mutex::new(summary.clone()),
-    }));
-    // Only now: a crash before this leaves both, and recovery keeps the higher generation.
-    shared.disk.remove(&info.path)?;
-    shared.disk.sync_dir(&shared.dir)?;
+    summary.write_seal(target.as_ref(), id)?;
     Ok(summary)
 }

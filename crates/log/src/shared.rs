@@ -1,7 +1,8 @@
 //! What the committer publishes and everyone else reads.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -19,12 +20,26 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct FileInfo {
     pub(crate) name: FileName,
     pub(crate) path: PathBuf,
+    /// Whether it is never written again.
     pub(crate) sealed: AtomicBool,
+    /// Whether its seal is on the disk. A file whose seal could not be written, or that was given
+    /// up after a failed sync, has none until the next start.
+    pub(crate) has_seal: AtomicBool,
     /// Of the committed frames only.
     pub(crate) summary: Mutex<Summary>,
 }
 
 impl FileInfo {
+    pub(crate) fn new(name: FileName, dir: &Path, sealed: bool, summary: Summary) -> Self {
+        Self {
+            name,
+            path: name.path(dir),
+            sealed: AtomicBool::new(sealed),
+            has_seal: AtomicBool::new(sealed),
+            summary: Mutex::new(summary),
+        }
+    }
+
     pub(crate) fn is_sealed(&self) -> bool {
         self.sealed.load(Ordering::Acquire)
     }
@@ -43,6 +58,11 @@ pub(crate) struct Shared {
     pub(crate) listeners: Mutex<Vec<Listener>>,
     /// Held while sealed files are replaced or removed.
     pub(crate) rewriting: Mutex<()>,
+    /// Set when the log is about to end: nothing is replaced or removed from then on.
+    pub(crate) closing: AtomicBool,
+    /// The number of the file up to which the checkpoint on disk holds all keys. Those of that
+    /// file and later ones may be known from the files alone.
+    pub(crate) checkpointed: AtomicU64,
 }
 
 impl std::fmt::Debug for Shared {
@@ -60,10 +80,19 @@ pub(crate) struct Counters {
     pub(crate) duplicates: AtomicU64,
     pub(crate) too_old: AtomicU64,
     pub(crate) failed_commits: AtomicU64,
+    pub(crate) failed_checkpoints: AtomicU64,
     pub(crate) window_keys: AtomicU64,
 }
 
 impl Shared {
+    /// Fails once the log is about to end: whoever has its folder next may change it already.
+    pub(crate) fn check_open(&self) -> io::Result<()> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(io::Error::other("the log is closed"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn files(&self) -> Vec<Arc<FileInfo>> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.values().cloned().collect()
@@ -73,6 +102,12 @@ impl Shared {
     pub(crate) fn file_from(&self, number: u64) -> Option<Arc<FileInfo>> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.range(number..).next().map(|(_, info)| Arc::clone(info))
+    }
+
+    /// The last file whose number is below `number`.
+    pub(crate) fn file_before(&self, number: u64) -> Option<Arc<FileInfo>> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.range(..number).next_back().map(|(_, info)| Arc::clone(info))
     }
 
     pub(crate) fn publish_file(&self, info: Arc<FileInfo>) {

@@ -10,15 +10,15 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, RealDisk, create_dir};
 use crate::frame::{FrameBuilder, FrameReader, Step};
-use crate::group::{Group, GroupView};
+use crate::group::{GROUP_BYTES_MAX, Group, GroupView};
 
 /// Files that writers append to.
 const OPEN: &str = "spool";
@@ -64,11 +64,15 @@ impl Spool {
 
     /// Appends a group and makes it durable.
     pub fn append(&self, group: &Group) -> Result<(), SpoolError> {
+        let bytes = group.encoded_bytes();
+        if bytes > GROUP_BYTES_MAX {
+            let reason = format!("group of {bytes} bytes is larger than {GROUP_BYTES_MAX} bytes");
+            return Err(self.failed(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+        }
         self.create_dir().map_err(|error| self.failed(error))?;
         let _lock = self.lock().map_err(|error| self.failed(error))?;
         let waiting = self.bytes().map_err(|error| self.failed(error))?;
-        let bytes = waiting + group.encoded_bytes() as u64;
-        if bytes > self.bytes_max {
+        if waiting + bytes as u64 > self.bytes_max {
             let (dir, bytes_max) = (self.dir.clone(), self.bytes_max);
             return Err(SpoolError::Full { dir, bytes: waiting, bytes_max });
         }
@@ -83,19 +87,19 @@ impl Spool {
                 (self.dir.join(format!("{id:016x}.{OPEN}")), id)
             }
         };
-        let is_new = !path.exists();
         let file =
             OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
         let offset = file.metadata()?.len();
+        // Before the first byte: if the writer that created the file died before its name was
+        // durable, it is still empty, and the next one sees to that.
+        if offset == 0 {
+            RealDisk.sync_dir(&self.dir)?;
+        }
         let mut builder = FrameBuilder::default();
         builder.start(id, offset);
         builder.push(group, offset);
         file.write_all_at(builder.finish(), offset)?;
-        file.sync_data()?;
-        if is_new {
-            RealDisk.sync_dir(&self.dir)?;
-        }
-        Ok(())
+        file.sync_data()
     }
 
     /// What waits, without changing it.
@@ -110,14 +114,18 @@ impl Spool {
     }
 
     /// Whether nothing waits. Cheap: a look at the folder.
-    pub fn is_empty(&self) -> bool {
-        let is_none = |state| self.files(state).map_or(true, |files| files.is_empty());
-        is_none(OPEN) && is_none(DRAINING)
+    pub fn is_empty(&self) -> Result<bool, SpoolError> {
+        for state in [OPEN, DRAINING] {
+            if !self.files(state).map_err(|error| self.failed(error))?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Takes what waits, oldest first, leaving out what another process is draining now.
     pub fn drain(&self) -> Result<Vec<Drain>, SpoolError> {
-        if self.is_empty() {
+        if self.is_empty()? {
             return Ok(Vec::new());
         }
         self.drain_found().map_err(|error| self.failed(error))
@@ -177,11 +185,7 @@ impl Spool {
 
     /// Messages are nobody else's business.
     fn create_dir(&self) -> io::Result<()> {
-        if self.dir.is_dir() {
-            return Ok(());
-        }
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-        RealDisk.sync_dir(self.dir.parent().unwrap_or_else(|| Path::new("/")))
+        create_dir(&self.dir, 0o700)
     }
 
     /// Held until it is dropped.

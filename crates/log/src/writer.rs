@@ -14,20 +14,25 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
 use crate::checkpoint::{self, Place};
+use crate::committer::spawn;
 use crate::disk::{BLOCK, DiskFile};
 use crate::file::{FileName, HEADER_BYTES, Header, Summary, prepare};
 use crate::frame::{FRAME_HEADER_BYTES, FrameBuilder, FrameView};
 use crate::group::Group;
 use crate::shared::{FileInfo, Shared, lock};
-use crate::window::{KeyFate, Window};
+use crate::window::{KeyFate, Snapshot, Window};
 
 /// The first file is this large, each next one twice as large as the one before, so that a small
 /// home stays small.
 pub(crate) const FILE_BYTES_MIN: u64 = 4 << 20;
+
+/// A checkpoint of a window with more runs is not written between two commits. So many take some
+/// milliseconds.
+const CHECKPOINT_INLINE_RUNS_MAX: usize = 20_000;
 
 /// Where an append went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +52,11 @@ pub enum CommitError {
     NoSpace(#[source] Arc<io::Error>),
     #[error("failed to write to the log")]
     Write(#[source] Arc<io::Error>),
+}
+
+/// Whether space, or the right to take more, is what is missing.
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// A file that is ready to become the active one.
@@ -73,11 +83,15 @@ pub(crate) struct Writer {
     pub(crate) prepared: Option<Prepared>,
     pub(crate) next_number: u64,
     pub(crate) next_seq: u64,
-    /// Where the last file that was written ends.
+    /// Where the last file that was written ends, or [`END_UNKNOWN`](crate::file::END_UNKNOWN).
     pub(crate) previous_end: u64,
+    /// Whether the last file was given up, and no other one was begun since.
+    pub(crate) gave_up: bool,
     pub(crate) file_bytes_max: u64,
     pub(crate) next_file_bytes: u64,
     pub(crate) window: Window,
+    /// The thread that writes a checkpoint, or wrote the last one.
+    pub(crate) checkpointing: Option<JoinHandle<()>>,
     pub(crate) builder: FrameBuilder,
 }
 
@@ -90,6 +104,8 @@ struct Judged<'a> {
 impl Writer {
     /// Appends groups as one frame and makes it durable.
     pub(crate) fn commit(&mut self, groups: &[Group]) -> Result<Vec<Committed>, CommitError> {
+        let told_ns = groups.iter().map(Group::appended_ns).max();
+        self.window.advance(told_ns.unwrap_or(i64::MIN));
         let judged = self.judge(groups);
         let bytes: usize = judged.iter().map(|judged| judged.group.encoded_bytes()).sum();
         let is_empty = judged.iter().all(|judged| judged.group.is_empty());
@@ -100,7 +116,10 @@ impl Writer {
         let active = match &mut self.active {
             Some(active) if !is_empty => active,
             _ => {
-                return Ok(judged.into_iter().map(|judged| judged.committed(next_seq)).collect());
+                let committed: Vec<_> =
+                    judged.into_iter().map(|judged| judged.committed(next_seq)).collect();
+                self.count_not_appended(&committed);
+                return Ok(committed);
             }
         };
         self.builder.start(active.info.name.id, next_seq);
@@ -165,7 +184,7 @@ impl Writer {
         for group in frame.groups().filter(|group| group.is_keyed()) {
             for record in group.records() {
                 let seq = record.producer_seq.unwrap_or_default();
-                self.window.insert(group.producer, seq, group.arrival_ns);
+                self.window.insert(group.producer, seq);
             }
         }
         active.offset = frame.end();
@@ -177,15 +196,20 @@ impl Writer {
 
     fn count(&self, committed: &[Committed], bytes: usize) {
         let counters = &self.shared.counters;
-        let fates = || committed.iter().flat_map(|c| &c.not_appended).map(|(_, fate)| *fate);
-        let duplicates = fates().filter(|fate| *fate == KeyFate::Duplicate).count();
         let records: u64 = committed.iter().map(|c| u64::from(c.appended)).sum();
         counters.commits.fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         counters.records.fetch_add(records, Ordering::Relaxed);
+        counters.window_keys.store(self.window.keys(), Ordering::Relaxed);
+        self.count_not_appended(committed);
+    }
+
+    fn count_not_appended(&self, committed: &[Committed]) {
+        let counters = &self.shared.counters;
+        let fates = || committed.iter().flat_map(|c| &c.not_appended).map(|(_, fate)| *fate);
+        let duplicates = fates().filter(|fate| *fate == KeyFate::Duplicate).count();
         counters.duplicates.fetch_add(duplicates as u64, Ordering::Relaxed);
         counters.too_old.fetch_add((fates().count() - duplicates) as u64, Ordering::Relaxed);
-        counters.window_keys.store(self.window.keys(), Ordering::Relaxed);
     }
 
     /// Whether groups of `bytes` fit into the active file.
@@ -207,19 +231,23 @@ impl Writer {
         }
     }
 
-    /// Goes on to the next file. The old one is sealed only once the next one is there: while the
-    /// disk is full, small appends still fit into it.
+    /// Goes on to the next file. The old one is sealed only once the next one is there: should
+    /// that fail, appends that still fit into the old one are none the worse.
     fn roll(&mut self, bytes: u64) -> Result<(), CommitError> {
         let next = self.take_prepared(HEADER_BYTES + bytes)?;
         if let Some(old) = self.active.take() {
-            // Not fatal: an unsealed file is read through at the next start, and sealed then.
+            // Not fatal: an unsealed file is read through at the next start, and sealed then, or
+            // before its successor is removed.
             let sealed = lock(&old.info.summary).write_seal(old.file.as_ref(), old.info.name.id);
-            drop(sealed);
+            old.info.has_seal.store(sealed.is_ok(), Ordering::Release);
             old.file.forget_cached();
             old.info.sealed.store(true, Ordering::Release);
         }
         let place = Place { number: next.name.number, offset: HEADER_BYTES };
         let path = next.name.path(&self.shared.dir);
+        // Also if that fails: whether its header is on the disk is not known, and of two files with
+        // one number only one would count.
+        self.next_number = next.name.number + 1;
         if let Err(error) = self.activate(next) {
             let removed = self.shared.disk.remove(&path);
             drop(removed);
@@ -244,7 +272,10 @@ impl Writer {
             let file = prepare(self.shared.disk.as_ref(), &self.shared.dir, name, len)?;
             Ok(Prepared { name, file, len })
         });
-        prepared.map_err(|error| CommitError::NoSpace(Arc::new(error)))
+        prepared.map_err(|error| match is_no_space(&error) {
+            true => CommitError::NoSpace(Arc::new(error)),
+            false => CommitError::Write(Arc::new(error)),
+        })
     }
 
     fn activate(&mut self, next: Prepared) -> io::Result<()> {
@@ -254,41 +285,82 @@ impl Writer {
             previous_end: self.previous_end,
         };
         next.file.write_at(&header.encode(), 0)?;
-        let info = Arc::new(FileInfo {
-            name: next.name,
-            path: next.name.path(&self.shared.dir),
-            sealed: AtomicBool::new(false),
-            summary: Mutex::new(Summary::new(self.next_seq)),
-        });
+        if self.gave_up {
+            // The checkpoint is about to say that the given up file's keys are all in it. Without
+            // this header the next start might count a refused frame of that file, whose keys
+            // are not.
+            next.file.sync_data()?;
+            self.gave_up = false;
+        }
+        let summary = Summary::new(self.next_seq);
+        let info = Arc::new(FileInfo::new(next.name, &self.shared.dir, false, summary));
         self.shared.publish_file(Arc::clone(&info));
-        self.next_number = next.name.number + 1;
         self.next_file_bytes = (next.len * 2).min(self.file_bytes_max);
         self.active = Some(Active { info, file: next.file, offset: HEADER_BYTES, len: next.len });
         Ok(())
     }
 
     /// Gives the active file up after a failed write. Its successor's header, which says where
-    /// this one ends, becomes durable together with the first frame that is accepted after it.
+    /// this one ends, is durable before anything else is accepted.
     fn abandon_active(&mut self) {
         self.shared.counters.failed_commits.fetch_add(1, Ordering::Relaxed);
+        self.gave_up = true;
         if let Some(old) = self.active.take() {
             old.info.sealed.store(true, Ordering::Release);
         }
     }
 
-    /// Not fatal when it fails: recovery then starts from the checkpoint before.
-    pub(crate) fn write_checkpoint(&self, place: Place) {
-        let Shared { disk, dir, .. } = self.shared.as_ref();
-        let written = checkpoint::write(disk.as_ref(), dir, place, self.next_seq, &self.window);
-        drop(written);
+    /// Writes a checkpoint, in a thread of its own if that takes long: commits go on meanwhile,
+    /// and a later checkpoint is left out if the one before it is not done.
+    fn write_checkpoint(&mut self, place: Place) {
+        if self.checkpointing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let (shared, next_seq) = (Arc::clone(&self.shared), self.next_seq);
+        let snapshot = self.window.snapshot();
+        let write = move || write_checkpoint(&shared, place, next_seq, &snapshot);
+        if self.window.runs() <= CHECKPOINT_INLINE_RUNS_MAX {
+            write();
+        } else {
+            // If there can be no thread, the next file tries again.
+            self.checkpointing = spawn("log-checkpoint", write).ok();
+        }
     }
 
-    /// A last checkpoint, so that the next start reads next to nothing.
-    pub(crate) fn close(&self) {
+    /// A checkpoint of all there is, so that the next start reads next to nothing. Not after a
+    /// file was given up: what the next start finds in it is not known.
+    pub(crate) fn checkpoint_all(&mut self) {
+        self.wait_for_checkpoint();
         if let Some(active) = &self.active {
             let place = Place { number: active.info.name.number, offset: active.offset };
             self.write_checkpoint(place);
         }
+        self.wait_for_checkpoint();
+    }
+
+    /// Two at once would write the same file.
+    fn wait_for_checkpoint(&mut self) {
+        if let Some(thread) = self.checkpointing.take() {
+            let ended = thread.join();
+            drop(ended);
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Whoever opens the log next must find nobody at its files.
+    fn drop(&mut self) {
+        self.wait_for_checkpoint();
+    }
+}
+
+/// Not fatal when it fails: recovery then starts from the checkpoint before, and retention leaves
+/// the files alone that only this one covers.
+fn write_checkpoint(shared: &Shared, place: Place, next_seq: u64, window: &Snapshot) {
+    let Shared { disk, dir, checkpointed, counters, .. } = shared;
+    match checkpoint::write(disk.as_ref(), dir, place, next_seq, window) {
+        Ok(()) => checkpointed.store(place.number, Ordering::Release),
+        Err(_) => _ = counters.failed_checkpoints.fetch_add(1, Ordering::Relaxed),
     }
 }
 

@@ -24,8 +24,12 @@ pub(crate) struct Health {
 
 pub(crate) async fn get_health(State(server): State<Arc<Server>>) -> (StatusCode, Json<Health>) {
     let mut reasons = Vec::new();
-    if server.home.log().stats().disk_full {
+    let log = server.home.log().stats();
+    if log.disk_full {
         reasons.push("disk full");
+    }
+    if log.closed {
+        reasons.push("log closed");
     }
     if server.ending.is_cancelled() {
         reasons.push("ending");

@@ -116,6 +116,7 @@ impl Collector for Watched {
             ("log_records", "Records appended to the log", log.records),
             ("log_bytes", "Bytes appended to the log", log.bytes),
             ("log_failed_commits", "Commits that failed", log.failed_commits),
+            ("log_failed_checkpoints", "Checkpoints that failed", log.failed_checkpoints),
             ("duplicates", "Entries that were known by their keys", log.duplicates),
             ("too_old", "Entries older than the deduplication window", log.too_old),
             ("rows", "Rows that fit their schemas", ingest.rows),

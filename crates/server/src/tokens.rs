@@ -76,7 +76,7 @@ pub(crate) async fn post_token(
 
 fn refusal(error: &TokenError) -> ApiError {
     let status = match error {
-        TokenError::Name { .. } => StatusCode::BAD_REQUEST,
+        TokenError::Name { .. } | TokenError::Pattern { .. } => StatusCode::BAD_REQUEST,
         TokenError::TooMany | TokenError::Catalog(CatalogError::TokenExists { .. }) => {
             StatusCode::CONFLICT
         }

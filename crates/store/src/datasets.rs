@@ -38,6 +38,8 @@ pub(crate) struct Dataset {
     /// Whether rows were checked since its columns were last recorded.
     touched: AtomicBool,
     recorded: AtomicUsize,
+    /// Whether nothing was known of it when it came into use.
+    is_new: bool,
 }
 
 impl Dataset {
@@ -114,6 +116,7 @@ impl Datasets {
         }
         drop(in_use);
         check_room(&declared, name)?;
+        let is_new = !declared.contains_key(name);
         let text = declared.entry(name.to_owned()).or_default();
         let schema = self.parse(name, text.as_deref())?;
         let columns = catalog.columns(name)?;
@@ -129,10 +132,26 @@ impl Datasets {
             recorded: AtomicUsize::new(state.columns().len()),
             schema: Arc::new(state),
             touched: AtomicBool::new(false),
+            is_new,
         });
         let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
         in_use.insert(name.to_owned(), Arc::clone(&dataset));
         Ok(dataset)
+    }
+
+    /// Gives the place of a dataset back that was never more than a name: nobody uses it, and no
+    /// row has brought it a column.
+    pub(crate) fn forget_unused(&self, name: &str) {
+        let mut declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody gets hold of it meanwhile: that takes this lock.
+        let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
+        let is_unused = in_use.get(name).is_some_and(|dataset| {
+            dataset.is_new && Arc::strong_count(dataset) == 1 && dataset.schema.columns().is_empty()
+        });
+        if is_unused {
+            in_use.remove(name);
+            declared.remove(name);
+        }
     }
 
     fn parse(&self, name: &str, text: Option<&str>) -> Result<Schema, DatasetError> {
@@ -143,16 +162,16 @@ impl Datasets {
         }
     }
 
-    /// Writes columns that appeared since the last call to the catalog.
+    /// Writes columns that appeared since the last call to the catalog. Those that can't be written
+    /// now are tried again the next time.
     pub(crate) fn record(&self, catalog: &Catalog) -> Result<(), CatalogError> {
         let in_use = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
-        let touched: Vec<_> = in_use
-            .values()
-            .filter(|dataset| dataset.touched.swap(false, Ordering::Relaxed))
-            .cloned()
-            .collect();
+        let all: Vec<_> = in_use.values().cloned().collect();
         drop(in_use);
-        for dataset in touched {
+        for dataset in all {
+            if !dataset.touched.swap(false, Ordering::Relaxed) {
+                continue;
+            }
             let columns = dataset.schema.columns();
             if columns.len() == dataset.recorded.load(Ordering::Relaxed) {
                 continue;
@@ -172,4 +191,38 @@ fn check_room(declared: &HashMap<String, Option<String>>, name: &str) -> Result<
         return Err(DatasetError::TooMany { dataset: name.to_owned() });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::{Batch, COLUMNS_MAX, Nanos};
+    use perflab_wire::{Codec, Registry, decode};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn open(dir: &TempDir, name: &str) -> Catalog {
+        Catalog::open(&dir.path().join(name), Nanos(0)).unwrap().0
+    }
+
+    #[test]
+    fn columns_that_could_not_be_recorded_are_recorded_later() {
+        let dir = TempDir::new().unwrap();
+        let (broken, sound) = (open(&dir, "broken"), open(&dir, "sound"));
+        let datasets = Datasets::load(&sound, COLUMNS_MAX).unwrap();
+        let names = ["a", "b", "c"];
+        for name in names {
+            let dataset = datasets.find(&sound, name).unwrap();
+            let mut batch = Batch::new(Arc::clone(&dataset.schema));
+            let message = br#"{"x":1}"#;
+            decode(Codec::Message, message, Nanos(0), &Registry::default(), &mut batch).unwrap();
+            dataset.touch();
+        }
+        broken.close().unwrap();
+        datasets.record(&broken).unwrap_err();
+        datasets.record(&sound).unwrap();
+        for name in names {
+            assert_eq!(sound.columns(name).unwrap().len(), 1, "{name}");
+        }
+    }
 }

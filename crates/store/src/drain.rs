@@ -9,7 +9,9 @@
 //! 4. The position moves on; after the last batch the file is removed.
 //!
 //! Since a file's records are sent in order and each until it has landed, a key that the log has
-//! forgotten is one that it has.
+//! forgotten is one that it has. That is no longer sure once an append of a batch has failed while
+//! later ones may have landed: the failed ones are sent again at once, while the log still knows
+//! the others, and if it has forgotten them nevertheless they are refused, not taken for stored.
 
 use std::sync::PoisonError;
 use std::thread;
@@ -28,7 +30,8 @@ use crate::tokens::Access;
 const BATCH_BYTES_MAX: usize = 1 << 20;
 /// or this many records.
 const BATCH_RECORDS_MAX: usize = 10_000;
-/// How often a batch is offered to a full queue before the drain gives up until next time,
+/// How often a batch is offered to a full queue, or to a log that fails to write it, before the
+/// drain gives up until next time,
 const BUSY_RETRIES_MAX: u32 = 100;
 /// and how long it waits in between.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
@@ -96,29 +99,34 @@ impl Home {
         report: &mut DrainReport,
     ) -> Result<(), DrainError> {
         let mut waiting: Vec<&Record> = batch.records.iter().collect();
+        let mut is_in_order = true;
+        let mut reason = String::new();
         for _ in 0..=BUSY_RETRIES_MAX {
-            let answer = self.offer(producer, &waiting);
+            let answer = self.offer(producer, &waiting, is_in_order);
             let busy = answer.busy;
             waiting = settle(&waiting, &answer, report);
-            match busy {
-                _ if waiting.is_empty() => return Ok(()),
-                Some(Busy::QueueFull) => thread::sleep(BUSY_WAIT),
-                Some(Busy::DiskFull | Busy::WriteFailed | Busy::CatalogFailed | Busy::Closing)
-                | None => {
-                    return Err(busy_error(&answer));
-                }
+            if waiting.is_empty() {
+                return Ok(());
             }
+            reason = reason_of(&answer);
+            match busy {
+                Some(Busy::QueueFull) => {}
+                Some(Busy::WriteFailed) => is_in_order = false,
+                Some(Busy::DiskFull | Busy::CatalogFailed | Busy::Closing) | None => break,
+            }
+            thread::sleep(BUSY_WAIT);
         }
-        let reason = "its queue stays full".to_owned();
         Err(DrainError::Busy { reason })
     }
 
-    fn offer(&self, producer: &str, records: &[&Record]) -> Answer {
+    fn offer(&self, producer: &str, records: &[&Record], is_in_order: bool) -> Answer {
         let sender = Sender { access: &Access::Everything, door: Door::Spool };
         let expected = Expected { entries: records.len(), bytes: 0 };
         // Durable, whatever the category: the spool's copy is about to be removed.
         let mut intake = Intake::new(self, sender, Acknowledge::Durable, expected);
-        intake.trust_order_of(producer);
+        if is_in_order {
+            intake.trust_order_of(producer);
+        }
         let now = self.now();
         for record in records {
             let stamp = record.stamp(producer, now);
@@ -145,9 +153,9 @@ fn settle<'b>(sent: &[&'b Record], answer: &Answer, report: &mut DrainReport) ->
     again
 }
 
-fn busy_error(answer: &Answer) -> DrainError {
+fn reason_of(answer: &Answer) -> String {
     let reason = answer.outcomes.iter().find_map(|outcome| outcome.reason.as_deref());
-    DrainError::Busy { reason: reason.unwrap_or("no reason is known").to_owned() }
+    reason.unwrap_or("no reason is known").to_owned()
 }
 
 /// Records of a spool file that are sent together.

@@ -13,6 +13,11 @@ impl Glob {
         Self(pattern.into())
     }
 
+    /// Whether it could not be kept as one line of text.
+    pub(crate) fn has_line_break(&self) -> bool {
+        self.0.contains('\n')
+    }
+
     /// Whether the whole name fits. Takes at most pattern × name steps, whatever they hold.
     pub fn matches(&self, name: &str) -> bool {
         let mut parts = self.0.split('*');

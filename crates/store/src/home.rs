@@ -11,11 +11,11 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use perflab_log::{Disk, Log, OpenError, RealDisk, Recovery, Spool};
+use perflab_log::{Disk, Log, OpenError, RealDisk, Recovery, Spool, create_dir};
 use perflab_model::{COLUMNS_MAX, CategoryName, Clock, Nanos, Schema};
 use perflab_wire::{IdlError, Registry, Secret};
 
@@ -137,7 +137,7 @@ impl Home {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, HomeError> {
         let io_failed = |error| HomeError::Io { dir: dir.to_owned(), error };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io_failed)?;
+        create_dir(dir, 0o700).map_err(io_failed)?;
         let lock = match HomeLock::claim(&dir.join("lock")).map_err(io_failed)? {
             Claim::Taken(lock) => lock,
             Claim::Held(pid) => return Err(HomeError::Held { dir: dir.to_owned(), pid }),
@@ -146,8 +146,9 @@ impl Home {
         let (catalog, catalog_set_aside) =
             Catalog::open(&dir.join("catalog.sqlite"), clock.now()).map_err(catalog_failed)?;
         let (registry, unreadable_idls) = load_registry(&catalog).map_err(catalog_failed)?;
+        let now_ns = clock.now().as_i64();
         let (log, recovery) =
-            Log::open(Arc::clone(&settings.disk), &dir.join("log"), settings.log)?;
+            Log::open(Arc::clone(&settings.disk), &dir.join("log"), settings.log, now_ns)?;
         let home = Self {
             dir: dir.to_owned(),
             report: OpenReport { log: recovery, catalog_set_aside, unreadable_idls },
@@ -261,6 +262,11 @@ impl Home {
         Ok(())
     }
 
+    /// Forgets a dataset that was made for entries none of which it took.
+    pub(crate) fn forget_unused_dataset(&self, name: &str) {
+        self.datasets.forget_unused(name);
+    }
+
     /// What a dataset accepts.
     pub fn schema(&self, dataset: &str) -> Result<Schema, DatasetError> {
         self.datasets.schema(dataset)
@@ -302,7 +308,12 @@ impl Home {
         if idls.len() >= IDLS_MAX && idls.iter().all(|idl| idl.name != name) {
             return Err(RegisterError::TooMany);
         }
-        let mut registry = Registry::clone(&current);
+        // From the texts, as the next start will do: what a replaced text said is forgotten.
+        let mut registry = Registry::default();
+        for idl in idls.iter().filter(|idl| idl.name != name) {
+            // What can't be read was told at the start.
+            registry.register(&idl.text).map(drop).unwrap_or_default();
+        }
         let loggers = registry
             .register(text)
             .map_err(|error| RegisterError::Idl { name: name.to_owned(), error })?;
@@ -357,6 +368,15 @@ impl Home {
         }
         for (path, error) in &log.unreadable {
             tracing::error!(path = %path.display(), %error, "a file of the log can't be read");
+        }
+        if log.torn_bytes > 0 {
+            let bytes = log.torn_bytes;
+            tracing::info!(bytes, "the log ended in a commit that was never acknowledged: cut");
+        }
+        if log.window_rebuilt {
+            tracing::warn!(
+                "the log's checkpoint could not be used: keys of records that are gone are forgotten"
+            );
         }
     }
 }

@@ -17,8 +17,9 @@ pub enum RecordError {
     Message(#[from] MessageError),
 }
 
-/// Decodes records of the log as the definitions and schemas of now say: a structured message
-/// that came before its definition has names from then on.
+/// Decodes records of the log as the definitions say that were known when it was made, and each
+/// schema when it was first met: a structured message that came before its definition has names in
+/// decoders that are made after it. Whoever decodes for long makes a new one now and then.
 #[derive(Debug)]
 pub struct RecordDecoder {
     registry: Arc<Registry>,

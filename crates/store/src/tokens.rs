@@ -38,6 +38,8 @@ pub struct NewToken {
 pub enum TokenError {
     #[error("a token's name has 1 to {TOKEN_NAME_BYTES_MAX} bytes, this one has {bytes}")]
     Name { bytes: usize },
+    #[error("the pattern {pattern:?} has a line break, which no category's name has")]
+    Pattern { pattern: String },
     #[error("there are {TOKENS_MAX} tokens already, which is the limit")]
     TooMany,
     #[error("failed to draw a random token")]
@@ -98,10 +100,12 @@ impl Tokens {
     }
 
     fn reload(&self, catalog: &Catalog) -> Result<(), CatalogError> {
+        // Before the catalog is read: of two changes at once, the one that read it first must not
+        // be the last to store what it read.
+        let mut by_digest = self.by_digest.write().unwrap_or_else(PoisonError::into_inner);
         let loaded = catalog.tokens()?;
         self.some_lost.store(catalog.has_lost_tokens()?, Ordering::Release);
-        let by_digest = loaded.into_iter().map(|(digest, token)| (digest, Arc::new(token)));
-        *self.by_digest.write().unwrap_or_else(PoisonError::into_inner) = by_digest.collect();
+        *by_digest = loaded.into_iter().map(|(digest, token)| (digest, Arc::new(token))).collect();
         Ok(())
     }
 
@@ -147,6 +151,9 @@ impl Tokens {
         let NewToken { name, write, read, admin, expires_in } = new;
         if !(1..=TOKEN_NAME_BYTES_MAX).contains(&name.len()) {
             return Err(TokenError::Name { bytes: name.len() });
+        }
+        if let Some(glob) = write.iter().chain(&read).find(|glob| glob.has_line_break()) {
+            return Err(TokenError::Pattern { pattern: glob.to_string() });
         }
         if self.len() >= TOKENS_MAX {
             return Err(TokenError::TooMany);

@@ -17,7 +17,7 @@ fn filled() -> SimDisk {
         let payload = format!("{n:04}-{}", "y".repeat(300)).into_bytes();
         writer.commit(&[group("c", Some(("p", n)), 0, &payload)]).unwrap();
     }
-    writer.close();
+    writer.checkpoint_all();
     disk
 }
 

@@ -1,6 +1,7 @@
 //! Tests that need the inside of the crate, or a disk that fails.
 
 mod damage;
+mod faults;
 mod model;
 mod power_cut;
 mod sim_disk;
@@ -39,7 +40,7 @@ fn group(category: &str, key: Option<(&str, u64)>, arrival_ns: i64, payload: &[u
 /// Opens without threads, so that every step of a run happens in a known order.
 fn open_writer(disk: Arc<dyn Disk>, settings: Settings) -> std::io::Result<(Writer, Recovery)> {
     let shared = open_shared(disk, Path::new(DIR))?;
-    recover(&shared, &settings)
+    recover(&shared, &settings, 0)
 }
 
 /// Everything that a reader finds, with its sequence, and how much damage it met.

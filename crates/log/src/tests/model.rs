@@ -67,7 +67,7 @@ struct Model {
 }
 
 fn open(disk: &SimDisk) -> Log {
-    Log::open(Arc::new(disk.clone()), Path::new(DIR), SMALL).unwrap().0
+    Log::open(Arc::new(disk.clone()), Path::new(DIR), SMALL, 0).unwrap().0
 }
 
 impl Model {

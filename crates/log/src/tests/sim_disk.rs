@@ -1,7 +1,7 @@
 //! A disk in memory that keeps apart what was written and what is durable, and whose power can
 //! be cut at any step: what was not synced is then dropped, kept or torn, sector by sector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -47,22 +47,55 @@ impl Change {
 
 #[derive(Debug, Clone)]
 enum DirChange {
+    CreateDir(PathBuf),
     Create(PathBuf, usize),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
 }
 
 impl DirChange {
-    fn apply(&self, names: &mut BTreeMap<PathBuf, usize>) {
+    /// The folder that is changed. Nothing here moves files between folders.
+    fn dir(&self) -> Option<&Path> {
         match self {
-            Self::Create(path, inode) => _ = names.insert(path.clone(), *inode),
-            Self::Rename(from, to) => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
+            Self::CreateDir(path)
+            | Self::Create(path, _)
+            | Self::Rename(path, _)
+            | Self::Remove(path) => path.parent(),
+        }
+    }
+}
+
+/// What folders hold.
+#[derive(Debug, Clone, Default)]
+struct Tree {
+    dirs: BTreeSet<PathBuf>,
+    names: BTreeMap<PathBuf, usize>,
+}
+
+impl Tree {
+    fn apply(&mut self, change: &DirChange) {
+        match change {
+            DirChange::CreateDir(path) => _ = self.dirs.insert(path.clone()),
+            DirChange::Create(path, inode) => _ = self.names.insert(path.clone(), *inode),
+            DirChange::Rename(from, to) => {
+                if let Some(inode) = self.names.remove(from) {
+                    self.names.insert(to.clone(), inode);
                 }
             }
-            Self::Remove(path) => _ = names.remove(path),
+            DirChange::Remove(path) => _ = self.names.remove(path),
         }
+    }
+
+    fn has_dir(&self, dir: &Path) -> bool {
+        dir == Path::new("/")
+            || (self.dirs.contains(dir) && dir.parent().is_none_or(|above| self.has_dir(above)))
+    }
+
+    /// Nothing is in a folder that is not there.
+    fn drop_unreachable(&mut self) {
+        let all = self.clone();
+        self.dirs.retain(|dir| all.has_dir(dir));
+        self.names.retain(|path, _| path.parent().is_some_and(|dir| all.has_dir(dir)));
     }
 }
 
@@ -77,13 +110,15 @@ struct Inode {
 #[derive(Debug, Clone, Default)]
 struct State {
     inodes: Vec<Inode>,
-    names: BTreeMap<PathBuf, usize>,
-    durable_names: BTreeMap<PathBuf, usize>,
-    pending_names: Vec<DirChange>,
+    tree: Tree,
+    durable_tree: Tree,
+    pending_tree: Vec<DirChange>,
     steps: u64,
     cut_at: Option<u64>,
     fail_at: Option<u64>,
     capacity: Option<usize>,
+    /// Paths that can be neither opened nor created.
+    denied: BTreeSet<PathBuf>,
     lies: bool,
 }
 
@@ -101,11 +136,29 @@ impl State {
     }
 
     fn inode(&mut self, path: &Path) -> io::Result<usize> {
-        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.tree.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn used(&self) -> usize {
-        self.names.values().map(|inode| self.inodes[*inode].seen.len()).sum()
+    fn change_tree(&mut self, change: DirChange) {
+        self.tree.apply(&change);
+        self.pending_tree.push(change);
+    }
+
+    fn check_denied(&self, path: &Path) -> io::Result<()> {
+        if self.denied.contains(path) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(())
+    }
+
+    /// Fails when there is no space for so many bytes more.
+    fn check_space(&self, more: usize) -> io::Result<()> {
+        let used: usize =
+            self.tree.names.values().map(|inode| self.inodes[*inode].seen.len()).sum();
+        match self.capacity {
+            Some(capacity) if used + more > capacity => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -131,7 +184,7 @@ impl Random {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct SimDisk(Arc<Mutex<State>>, Arc<Mutex<()>>);
+pub(super) struct SimDisk(Arc<Mutex<State>>, Arc<Mutex<()>>, Arc<Mutex<()>>);
 
 impl SimDisk {
     pub(super) fn steps(&self) -> u64 {
@@ -165,8 +218,29 @@ impl SimDisk {
         lock(&self.1)
     }
 
+    /// Makes checkpoints wait until the guard is dropped.
+    pub(super) fn hold_checkpoints(&self) -> MutexGuard<'_, ()> {
+        lock(&self.2)
+    }
+
     pub(super) fn set_capacity(&self, bytes: Option<usize>) {
         lock(&self.0).capacity = bytes;
+    }
+
+    /// How many bytes all files have.
+    pub(super) fn used(&self) -> usize {
+        let state = lock(&self.0);
+        state.tree.names.values().map(|inode| state.inodes[*inode].seen.len()).sum()
+    }
+
+    /// Makes a path one that can be neither opened nor created.
+    pub(super) fn deny(&self, path: &Path) {
+        lock(&self.0).denied.insert(path.to_owned());
+    }
+
+    /// All paths can be opened again.
+    pub(super) fn allow_all(&self) {
+        lock(&self.0).denied.clear();
     }
 
     /// The disk as the machine finds it when the power is back.
@@ -180,11 +254,12 @@ impl SimDisk {
             1 => true,
             _ => random.one_in(2),
         };
-        let changes = std::mem::take(&mut state.pending_names);
+        let changes = std::mem::take(&mut state.pending_tree);
         for change in changes.iter().filter(|_| survives(random)) {
-            change.apply(&mut state.durable_names);
+            state.durable_tree.apply(change);
         }
-        state.names = state.durable_names.clone();
+        state.durable_tree.drop_unreachable();
+        state.tree = state.durable_tree.clone();
         for inode in &mut state.inodes {
             for part in std::mem::take(&mut inode.pending).iter().flat_map(Change::sectors) {
                 if survives(random) {
@@ -195,7 +270,7 @@ impl SimDisk {
         }
         state.cut_at = None;
         state.fail_at = None;
-        Self(Arc::new(Mutex::new(state)), Arc::default())
+        Self(Arc::new(Mutex::new(state)), Arc::default(), Arc::default())
     }
 
     /// Flips one bit of a file, as if the medium had decayed.
@@ -208,32 +283,49 @@ impl SimDisk {
     }
 
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        lock(&self.0).names.keys().cloned().collect()
+        lock(&self.0).tree.names.keys().cloned().collect()
     }
 }
 
 impl Disk for SimDisk {
-    fn create_dir(&self, _dir: &Path) -> io::Result<()> {
-        lock(&self.0).step()
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        let above: Vec<&Path> = dir.ancestors().collect();
+        for dir in above.into_iter().rev() {
+            let mut state = lock(&self.0);
+            if state.tree.has_dir(dir) {
+                continue;
+            }
+            state.step()?;
+            state.change_tree(DirChange::CreateDir(dir.to_owned()));
+            drop(state);
+            self.sync_dir(dir.parent().unwrap())?;
+        }
+        Ok(())
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        if path.file_stem().is_some_and(|stem| stem == "checkpoint") {
+            drop(lock(&self.2));
+        }
         let mut state = lock(&self.0);
         state.step()?;
-        if state.names.contains_key(path) {
+        state.check_denied(path)?;
+        if state.tree.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if !path.parent().is_some_and(|dir| state.tree.has_dir(dir)) {
+            return Err(io::ErrorKind::NotFound.into());
         }
         let inode = state.inodes.len();
         state.inodes.push(Inode::default());
-        let change = DirChange::Create(path.to_owned(), inode);
-        change.apply(&mut state.names);
-        state.pending_names.push(change);
+        state.change_tree(DirChange::Create(path.to_owned(), inode));
         Ok(Arc::new(SimFile { disk: self.clone(), inode }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = lock(&self.0);
         state.step()?;
+        state.check_denied(path)?;
         let inode = state.inode(path)?;
         Ok(Arc::new(SimFile { disk: self.clone(), inode }))
     }
@@ -241,7 +333,7 @@ impl Disk for SimDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut state = lock(&self.0);
         state.step()?;
-        let inside = state.names.keys().filter(|path| path.parent() == Some(dir));
+        let inside = state.tree.names.keys().filter(|path| path.parent() == Some(dir));
         Ok(inside.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect())
     }
 
@@ -249,9 +341,7 @@ impl Disk for SimDisk {
         let mut state = lock(&self.0);
         state.step()?;
         state.inode(from)?;
-        let change = DirChange::Rename(from.to_owned(), to.to_owned());
-        change.apply(&mut state.names);
-        state.pending_names.push(change);
+        state.change_tree(DirChange::Rename(from.to_owned(), to.to_owned()));
         Ok(())
     }
 
@@ -259,18 +349,19 @@ impl Disk for SimDisk {
         let mut state = lock(&self.0);
         state.step()?;
         state.inode(path)?;
-        let change = DirChange::Remove(path.to_owned());
-        change.apply(&mut state.names);
-        state.pending_names.push(change);
+        state.change_tree(DirChange::Remove(path.to_owned()));
         Ok(())
     }
 
-    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = lock(&self.0);
         state.step()?;
-        let changes = std::mem::take(&mut state.pending_names);
-        for change in changes {
-            change.apply(&mut state.durable_names);
+        let changes = std::mem::take(&mut state.pending_tree);
+        let (inside, elsewhere): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|change| change.dir() == Some(dir));
+        state.pending_tree = elsewhere;
+        for change in inside {
+            state.durable_tree.apply(&change);
         }
         Ok(())
     }
@@ -285,6 +376,11 @@ struct SimFile {
 impl SimFile {
     fn change(&self, change: Change) -> io::Result<()> {
         let mut state = lock(&self.disk.0);
+        let end = match &change {
+            Change::Write { offset, bytes } => offset + bytes.len(),
+            Change::SetLen(len) => *len,
+        };
+        state.check_space(end.saturating_sub(state.inodes[self.inode].seen.len()))?;
         let stepped = state.step();
         // The step at which the power goes may still have reached the disk in part.
         let inode = &mut state.inodes[self.inode];
@@ -319,12 +415,7 @@ impl DiskFile for SimFile {
     }
 
     fn reserve(&self, len: u64) -> io::Result<()> {
-        let state = lock(&self.disk.0);
-        let wanted = state.used() + usize::try_from(len).unwrap();
-        match state.capacity {
-            Some(capacity) if wanted > capacity => Err(io::ErrorKind::StorageFull.into()),
-            _ => Ok(()),
-        }
+        lock(&self.disk.0).check_space(usize::try_from(len).unwrap())
     }
 
     fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {

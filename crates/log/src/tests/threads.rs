@@ -10,7 +10,7 @@ use super::{DIR, SMALL, group};
 use crate::{AppendError, CommitError, Log, Refusal, Settings};
 
 fn open(disk: &SimDisk, settings: Settings) -> Log {
-    Log::open(Arc::new(disk.clone()), Path::new(DIR), settings).unwrap().0
+    Log::open(Arc::new(disk.clone()), Path::new(DIR), settings, 0).unwrap().0
 }
 
 #[test]
@@ -79,6 +79,49 @@ fn a_full_disk_is_said_and_ends_by_itself() {
         std::thread::yield_now();
     }
     log.append_and_wait(group("c", None, 0, b"again")).unwrap();
+}
+
+#[test]
+fn a_committer_that_ends_by_a_defect_leaves_nobody_waiting() {
+    let disk = SimDisk::default();
+    let log = open(&disk, Settings { queue_bytes_max: 8 << 20, ..SMALL });
+    log.append_and_wait(group("c", None, 0, b"first")).unwrap();
+    let held = disk.hold_syncs();
+    // The first one is in a commit of its own by the time the others come, or with them: either
+    // way they are queued before the defect shows.
+    log.append(group("c", None, 0, b"x"), |_| panic!("a defect")).unwrap();
+    let (sender, receiver) = channel::<()>();
+    for _ in 0..3 {
+        let sender = sender.clone();
+        log.append(group("c", None, 0, &[b'x'; 500_000]), move |_| drop(sender)).unwrap();
+    }
+    drop((held, sender));
+    let told = receiver.recv_timeout(Duration::from_secs(10));
+    assert_eq!(told, Err(std::sync::mpsc::RecvTimeoutError::Disconnected), "all are told");
+    let refused = log.append_and_wait(group("c", None, 0, b"later")).unwrap_err();
+    assert!(matches!(refused, AppendError::Refused(Refusal::Closed)), "{refused}");
+    assert!(log.stats().closed);
+}
+
+#[test]
+fn closing_waits_for_what_is_being_rewritten_and_lets_no_more_begin() {
+    let disk = SimDisk::default();
+    let log = open(&disk, SMALL);
+    log.append_and_wait(group("c", None, 0, b"x")).unwrap();
+    let rewriting = crate::shared::lock(&log.inner.shared.rewriting);
+    let (sender, closed) = channel();
+    let closer = std::thread::spawn({
+        let log = log.clone();
+        move || {
+            log.close();
+            sender.send(()).unwrap();
+        }
+    });
+    assert!(closed.recv_timeout(Duration::from_millis(50)).is_err(), "it waits");
+    drop(rewriting);
+    closer.join().unwrap();
+    assert!(log.retain(0, &|_| crate::Keep::default(), 0).is_err());
+    assert!(log.check(None).is_err());
 }
 
 #[test]

@@ -19,7 +19,7 @@ const SMALL: Settings =
     Settings { file_bytes_max: 64 << 10, queue_bytes_max: 8 << 20, window: WindowLimits::DEFAULT };
 
 fn open(dir: &Path) -> Log {
-    Log::open(Arc::new(RealDisk), &dir.join("log"), SMALL).unwrap().0
+    Log::open(Arc::new(RealDisk), &dir.join("log"), SMALL, 0).unwrap().0
 }
 
 fn message(category: &str, arrival_ns: i64, payload: &[u8]) -> Group {

@@ -37,7 +37,7 @@ fn what_many_writers_spool_is_drained_once_under_distinct_keys() {
     let waiting: u64 = spool.waiting().unwrap().iter().map(|file| file.records).sum();
     assert_eq!(waiting, 100);
     let mut found = drained(&spool);
-    assert!(spool.is_empty());
+    assert!(spool.is_empty().unwrap());
     assert_eq!(drained(&spool), []);
     let mut payloads: Vec<_> = found.iter().map(|(_, _, payload)| payload.clone()).collect();
     payloads.sort();
@@ -86,4 +86,26 @@ fn a_full_spool_says_so() {
     let spool = Spool::new(dir.path().join("spool"), 1000);
     let error = (0..100).find_map(|_| spool.append(&message("c", 0, &[b'x'; 100])).err()).unwrap();
     assert!(matches!(error, SpoolError::Full { bytes_max: 1000, .. }), "{error}");
+}
+
+#[test]
+fn a_spool_that_can_not_be_read_is_not_called_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("spool");
+    std::fs::write(&path, "a file in its place").unwrap();
+    let spool = Spool::new(path, 1000);
+    assert!(spool.is_empty().is_err());
+    assert!(spool.drain().is_err());
+}
+
+#[test]
+fn a_group_that_the_log_would_not_take_is_not_spooled() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = Spool::new(dir.path().join("spool"), 1 << 30);
+    let mut group = message("c", 0, &vec![b'x'; 1 << 20]);
+    while group.encoded_bytes() <= perflab_log::GROUP_BYTES_MAX {
+        group.push(0, &[&vec![b'x'; 1 << 20]]).unwrap();
+    }
+    assert!(spool.append(&group).is_err());
+    assert!(spool.is_empty().unwrap());
 }

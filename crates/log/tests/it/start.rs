@@ -13,7 +13,7 @@ fn a_start_reads_one_file_and_not_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let settings = Settings { file_bytes_max: 4 << 20, ..Settings::DEFAULT };
-    let (log, _) = Log::open(Arc::new(RealDisk), &path, settings).unwrap();
+    let (log, _) = Log::open(Arc::new(RealDisk), &path, settings, 0).unwrap();
     let payload = vec![b'x'; 1000];
     for _ in 0..100 {
         let mut group = Group::new("c", 0).unwrap();
@@ -29,7 +29,7 @@ fn a_start_reads_one_file_and_not_the_log() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
     }
-    let (log, recovery) = Log::open(Arc::new(RealDisk), &copy, settings).unwrap();
+    let (log, recovery) = Log::open(Arc::new(RealDisk), &copy, settings, 0).unwrap();
     assert_eq!(log.categories()["c"].records, 100_000);
     assert!(recovery.scanned_bytes <= 4 << 20, "{} bytes were read", recovery.scanned_bytes);
     assert!(!recovery.window_rebuilt);

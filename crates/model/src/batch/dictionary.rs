@@ -42,7 +42,8 @@ impl Dictionary {
     }
 
     /// The code of a string that is in the dictionary.
-    pub fn code(&self, string: &str) -> Option<u32> {
+    #[cfg(test)]
+    fn code(&self, string: &str) -> Option<u32> {
         self.find(self.hash(string), string)
     }
 
@@ -78,7 +79,11 @@ impl Dictionary {
 
     fn add(&mut self, hash: u64, string: &str) -> Option<u32> {
         let code = u32::try_from(self.ends.len()).ok()?;
-        let end = u32::try_from(self.text.len() + string.len()).ok()?;
+        let end = self.text.len() + string.len();
+        if end > DICTIONARY_BYTES_MAX {
+            return None;
+        }
+        let end = u32::try_from(end).ok()?;
         self.text.push_str(string);
         self.ends.push(end);
         let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perflab_log::{Spool, SpoolFile};
+use perflab_log::{Spool, SpoolError, SpoolFile};
 use perflab_model::Nanos;
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ async fn flush(settings: &Settings) -> Result<Exit, Failure> {
         }
     };
     let local = spools::local(&settings.home);
-    let was_empty = local.is_empty();
+    let was_empty = local.is_empty()?;
     if !was_empty {
         add(flush_local(settings, &local).await);
     }
@@ -150,17 +150,19 @@ async fn flush_local(settings: &Settings, spool: &Spool) -> Result<Flushed, Fail
     let report = client.drained();
     let patience = if report.is_some() { Duration::ZERO } else { DRAIN_WAIT };
     let drained = tokio::time::timeout(patience, async {
-        while !spool.is_empty() {
+        while !spool.is_empty()? {
             tokio::time::sleep(DRAIN_POLL).await;
         }
+        Ok::<(), SpoolError>(())
     });
     let drained = drained.await;
     client.close().await;
-    drained.map_err(|_elapsed| {
+    let drained = drained.map_err(|_elapsed| {
         let message = format!("the spool of `{}` was not drained", settings.home.display());
         Failure::new(Exit::Failed, message)
             .with_hint("nothing is lost; the warnings above or the server's log say why")
     })?;
+    drained?;
     Ok(match report {
         Some(report) => {
             Flushed { sent: report.records + report.duplicates, refused: report.refused }

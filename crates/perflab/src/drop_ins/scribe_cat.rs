@@ -136,7 +136,7 @@ async fn send(route: Route<'_>, source: Source) -> Result<Outcome, Failure> {
         && outcome.durable + outcome.fast > 0
     {
         let backlog = spools::remote(&settings.home, &server);
-        if !backlog.is_empty() {
+        if matches!(backlog.is_empty(), Ok(false)) {
             // The caller's message is delivered: what happens to older ones is not its business.
             let flushed = backlog::flush(&mut client, &backlog, Amount::OneBatch).await;
             drop(flushed);

@@ -221,12 +221,12 @@ fn a_full_disk_leaves_the_spool_as_it_is_and_drains_it_once() {
     while rig.call(&Call::get("/healthz")).status == 200 {
         thread::yield_now();
     }
-    assert!(!spool.is_empty());
+    assert!(!spool.is_empty().unwrap());
     disk.set_full(false);
     let mut follower = rig.connect();
     follower.start(&Call::get("/api/tail?category=c&follow=true&limit=1"));
     assert!(String::from_utf8(follower.chunk()).unwrap().contains("spooled"));
-    while !spool.is_empty() {
+    while !spool.is_empty().unwrap() {
         thread::yield_now();
     }
     assert_eq!(rig.messages("c"), ["spooled"]);

@@ -21,6 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use perflab_log::{Disk as _, RealDisk};
 use perflab_model::Nanos;
 use rusqlite::{Connection, ErrorCode};
 
@@ -136,17 +137,32 @@ pub struct Catalog {
 impl Catalog {
     /// Opens or creates the catalog; says where a damaged one was moved.
     pub fn open(path: &Path, now: Nanos) -> Result<(Self, Option<PathBuf>), CatalogError> {
-        match Self::open_sound(path) {
-            Ok(catalog) => Ok((catalog, None)),
-            Err(error) if error.is_damage() => {
-                let moved_to = set_aside(path, now)
-                    .map_err(|error| CatalogError::SetAside { path: path.to_owned(), error })?;
-                let catalog = Self::open_sound(path)?;
-                catalog.note_loss(&moved_to, now)?;
-                Ok((catalog, Some(moved_to)))
-            }
-            Err(error) => Err(error),
+        let failed = |error| CatalogError::SetAside { path: path.to_owned(), error };
+        let moved_to = match find_set_aside(path).map_err(failed)? {
+            // The last start came no further than this: the new catalog is not there yet.
+            Some(moved_to) => moved_to,
+            None => match Self::open_sound(path) {
+                Err(error) if error.is_damage() => beside(path, &damaged_suffix(now)),
+                opened => return Ok((opened?, None)),
+            },
+        };
+        set_aside(path, &damaged_suffix(now)).map_err(failed)?;
+        Self::begin_anew(path, &moved_to, now)?;
+        Ok((Self::open_sound(path)?, Some(moved_to)))
+    }
+
+    /// Makes a catalog that knows of the loss, then puts it in its place: one that does not know
+    /// must not be found there, whenever the power fails.
+    fn begin_anew(path: &Path, moved_to: &Path, now: Nanos) -> Result<(), CatalogError> {
+        let failed = |error| CatalogError::SetAside { path: path.to_owned(), error };
+        let new = beside(path, ".new");
+        for tail in TAILS {
+            remove_if_there(&beside(&new, tail)).map_err(failed)?;
         }
+        let catalog = Self::open_sound(&new)?;
+        catalog.note_loss(moved_to, now)?;
+        catalog.close()?;
+        fs::rename(&new, path).and_then(|()| RealDisk.sync_dir(dir_of(path))).map_err(failed)
     }
 
     fn open_sound(path: &Path) -> Result<Self, CatalogError> {
@@ -239,22 +255,60 @@ fn migrate(connection: &mut Connection) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// Renames the catalog and what belongs to it; returns the new name of the main file.
-fn set_aside(path: &Path, now: Nanos) -> io::Result<PathBuf> {
-    let renamed = |suffix: &str, tail: &str| {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(suffix);
-        name.push(tail);
-        path.with_file_name(name)
-    };
-    let damaged = format!(".damaged-{}", now.as_i64());
-    for tail in ["-wal", "-shm"] {
-        match fs::rename(renamed("", tail), renamed(&damaged, tail)) {
+/// What the files of a catalog end in, the main one first.
+const TAILS: [&str; 3] = ["", "-wal", "-shm"];
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn damaged_suffix(now: Nanos) -> String {
+    format!("{DAMAGED}{}", now.as_i64())
+}
+
+/// What the name of a catalog that was moved aside goes on with.
+const DAMAGED: &str = ".damaged-";
+
+/// Where the catalog was moved, if there is none in its place.
+fn find_set_aside(path: &Path) -> io::Result<Option<PathBuf>> {
+    if path.try_exists()? {
+        return Ok(None);
+    }
+    let start = beside(path, DAMAGED);
+    let start = start.file_name().unwrap_or_default().to_string_lossy();
+    for entry in fs::read_dir(dir_of(path))? {
+        let name = entry?.file_name();
+        let when = name.to_str().and_then(|name| name.strip_prefix(&*start));
+        if when.is_some_and(|when| when.parse::<i64>().is_ok()) {
+            return Ok(Some(path.with_file_name(name)));
+        }
+    }
+    Ok(None)
+}
+
+fn dir_of(path: &Path) -> &Path {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    dir.unwrap_or_else(|| Path::new("."))
+}
+
+/// Renames the catalog and what belongs to it, as far as that is there. The main file first: what
+/// is left of it without its log could look whole, and lack the newest tokens.
+fn set_aside(path: &Path, suffix: &str) -> io::Result<()> {
+    let aside = beside(path, suffix);
+    for tail in TAILS {
+        match fs::rename(beside(path, tail), beside(&aside, tail)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
-    let moved_to = renamed(&damaged, "");
-    fs::rename(path, &moved_to)?;
-    Ok(moved_to)
+    RealDisk.sync_dir(dir_of(path))
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

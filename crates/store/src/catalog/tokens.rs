@@ -91,7 +91,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<(Digest, Token)> {
     Ok((row.get("digest")?, token))
 }
 
-/// One per line: a category name has no line breaks, so a pattern that does matches nothing.
+/// One per line: a pattern with a line break would be two, and is not taken in the first place
+/// (see [`TokenError::Pattern`](crate::tokens::TokenError::Pattern)).
 fn globs_to_text(globs: &[Glob]) -> String {
     let lines: Vec<String> = globs.iter().map(Glob::to_string).collect();
     lines.join("\n")

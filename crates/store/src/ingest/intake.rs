@@ -72,6 +72,8 @@ pub(crate) struct Intake<'h> {
     /// Refused entries that could not be kept.
     lost: u64,
     landing: Landing,
+    /// Where fast groups land. Their answer doesn't wait for them, the groups after them do.
+    fast_landing: Landing,
     /// One per append; `None` for one that the log refused at once.
     parcels: Vec<Option<Parcel>>,
     answer: Answer,
@@ -83,8 +85,8 @@ pub(crate) struct Intake<'h> {
     batch_bytes: usize,
     /// The producer whose forgotten keys are known to be stored.
     in_order: Option<&'h str>,
-    /// Set when the log refused a group: what comes after it is not even tried, so that what is
-    /// taken of a request is its beginning.
+    /// Set when the log refused a group: what comes after it is not even tried, so that of each
+    /// category the beginning is taken.
     stopped: Option<Refused>,
 }
 
@@ -106,6 +108,7 @@ impl<'h> Intake<'h> {
             rejected_lane: None,
             lost: 0,
             landing: Landing::default(),
+            fast_landing: Landing::default(),
             parcels: Vec::new(),
             answer: Answer {
                 outcomes: Vec::with_capacity(expected.entries),
@@ -122,7 +125,8 @@ impl<'h> Intake<'h> {
     }
 
     /// Says that this producer's entries come in order, each sent until it has landed: then a key
-    /// that the log has forgotten is one that it has.
+    /// that the log has forgotten is one that it has. Entries are queued in their order too,
+    /// whatever their categories: a floor must not pass one that still waits in its lane.
     pub(crate) fn trust_order_of(&mut self, producer: &'h str) {
         self.in_order = Some(producer);
     }
@@ -131,7 +135,14 @@ impl<'h> Intake<'h> {
     pub(crate) fn take(&mut self, entry: &Entry<'_>, stamp: &Stamp<'_>) {
         self.arrival = stamp.arrival;
         let index = self.answer.outcomes.len();
+        let before = self.last_lane;
         let lane = self.lane(entry.category);
+        if let Some(before) = before
+            && before != lane
+            && self.in_order.is_some()
+        {
+            self.send(before);
+        }
         self.answer.outcomes.push(Outcome::TAKEN);
         if let Err(refused) = self.put(lane, Some(index), (entry.codec, entry.message), stamp) {
             self.refuse(index, Sent::Entry(*entry), &refused);
@@ -151,8 +162,14 @@ impl<'h> Intake<'h> {
         for lane in 0..self.lanes.len() {
             self.send(lane);
         }
-        let lanes = self.lanes.into_iter().filter_map(|(_, lane)| lane.ok());
-        let rows = lanes.map(Lane::finish).sum();
+        let mut rows = 0;
+        for (index, (category, lane)) in self.lanes.into_iter().enumerate() {
+            let rows_of_lane = lane.map_or(0, Lane::finish);
+            if rows_of_lane == 0 && self.rejected_lane != Some(index) {
+                self.home.forget_unused_dataset(category.dataset());
+            }
+            rows += rows_of_lane;
+        }
         self.home.counters.rows.fetch_add(rows, Ordering::Relaxed);
         self.home.counters.note_lost(self.lost);
         let rest = Checked {
@@ -206,7 +223,7 @@ impl<'h> Intake<'h> {
         if let Some(stopped) = &self.stopped {
             return Err(stopped.clone());
         }
-        if writable(&mut self.lanes[lane])?.must_close_before(stamp) {
+        if writable(&mut self.lanes[lane])?.must_close_before(stamp, message.1.len()) {
             self.send(lane);
         }
         let open = writable(&mut self.lanes[lane])?;
@@ -307,7 +324,8 @@ impl<'h> Intake<'h> {
         let guarantee = lane.guarantee;
         self.wait_for_room();
         self.sent_bytes += open.group.encoded_bytes();
-        let OpenGroup { group, producer, entries, sequences, .. } = open;
+        let OpenGroup { mut group, producer, entries, sequences, .. } = open;
+        group.set_appended(self.home.now().as_i64());
         let parcel = Parcel { producer, entries, sequences, records: group.len() };
         let sent = match (&self.stopped, guarantee) {
             (Some(stopped), _) => Err((stopped.clone(), parcel)),
@@ -337,7 +355,11 @@ impl<'h> Intake<'h> {
     fn append_fast(&mut self, group: Group, parcel: Parcel) -> Result<(), (Refused, Parcel)> {
         let counters = Arc::clone(&self.home.counters);
         let records = group.len();
-        let done = move |landed| note_fast(&counters, records, &landed);
+        let arrival = self.fast_landing.announce();
+        let done = move |landed| {
+            note_fast(&counters, records, &landed);
+            drop(arrival);
+        };
         match self.home.log().append(group, done) {
             Ok(()) => Ok(()),
             Err(refusal) => Err((self.note_refusal(&refusal), parcel)),
@@ -370,7 +392,7 @@ impl<'h> Intake<'h> {
         let share = self.home.queue_bytes_max() / 2;
         while self.sent_bytes >= GROUP_BYTES_TARGET
             && self.home.log().stats().queue_bytes >= share
-            && self.landing.wait_for_one()
+            && (self.landing.wait_for_one() || self.fast_landing.wait_for_one())
         {}
     }
 }

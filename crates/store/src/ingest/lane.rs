@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perflab_log::{Group, GroupError, RECORD_BYTES_MAX};
+use perflab_log::{GROUP_BYTES_TARGET, Group, GroupError, RECORD_BYTES_MAX};
 use perflab_model::{Batch, CategoryName, Nanos};
 use perflab_wire::{Codec, EntryCode, Registry, decode};
 
@@ -90,10 +90,14 @@ impl Lane {
         Self { category, guarantee, dataset, batch, earlier_rows: 0, open: None }
     }
 
-    /// Whether the open group can't take a record with this stamp.
-    pub(super) fn must_close_before(&self, stamp: &Stamp<'_>) -> bool {
+    /// Whether the open group can't take a record with this stamp and so many bytes: a large one
+    /// must not make its neighbours' group larger than the log takes.
+    pub(super) fn must_close_before(&self, stamp: &Stamp<'_>, bytes: usize) -> bool {
         self.open.as_ref().is_some_and(|open| {
-            open.arrival != stamp.arrival || &*open.producer != stamp.producer()
+            let would_be_full = open.group.encoded_bytes() + bytes > GROUP_BYTES_TARGET;
+            open.arrival != stamp.arrival
+                || &*open.producer != stamp.producer()
+                || (would_be_full && !open.group.is_empty())
         })
     }
 

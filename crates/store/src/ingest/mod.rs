@@ -180,7 +180,13 @@ impl Settled {
     /// for that.
     pub fn answer<'e>(self, home: &Home, entry: impl Fn(usize) -> Option<Entry<'e>>) -> Answer {
         let Checked { door, arrival, in_order, mut answer, parcels } = self.rest;
-        let mut settlement = Settlement::new(&mut answer, in_order.as_deref());
+        // Once an append has failed, those after it may be stored and it is not.
+        let is_whole = parcels
+            .iter()
+            .zip(&self.landed)
+            .all(|(parcel, landed)| parcel.is_none() || landed.as_ref().is_some_and(Result::is_ok));
+        let in_order = in_order.as_deref().filter(|_| is_whole);
+        let mut settlement = Settlement::new(&mut answer, in_order);
         for (parcel, landed) in parcels.into_iter().zip(self.landed) {
             if let Some(parcel) = parcel {
                 settlement.settle(home, &parcel, landed);

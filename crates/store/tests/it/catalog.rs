@@ -128,6 +128,22 @@ fn whatever_the_file_holds_the_catalog_opens() {
 }
 
 #[test]
+fn a_start_that_ended_while_a_catalog_was_replaced_does_not_hide_the_loss() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("c.sqlite");
+    fs::write(dir.path().join("c.sqlite.damaged-5"), "no database").unwrap();
+    // What was left in its place, and what was being built.
+    fs::write(dir.path().join("c.sqlite-wal"), "no log").unwrap();
+    fs::write(dir.path().join("c.sqlite.new"), "half").unwrap();
+    let (catalog, set_aside) = Catalog::open(&path, Nanos(7)).unwrap();
+    assert_eq!(set_aside, Some(dir.path().join("c.sqlite.damaged-5")));
+    now_and_later(&dir, catalog, |catalog| {
+        assert!(catalog.has_lost_tokens().unwrap());
+    });
+    assert!(!dir.path().join("c.sqlite.new").exists());
+}
+
+#[test]
 fn a_newer_catalog_is_left_alone() {
     let dir = TempDir::new().unwrap();
     drop(open(&dir));

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use perflab_log::{Group, Spool};
 use perflab_store::{DrainReport, HomeSettings, Keys, Sequences};
 use tempfile::TempDir;
 
-use crate::rig::{NOW, log_with_keys, messages, open, open_with};
+use crate::disk::FaultyDisk;
+use crate::rig::{NOW, log, log_with_keys, messages, open, open_with};
 
 fn spool(home: &Path, category: &str, messages: &[&str]) {
     let mut group = Group::new(category, NOW.as_i64()).unwrap();
@@ -47,7 +49,7 @@ fn what_waits_is_stored_in_order_and_removed() {
     assert_eq!(report, DrainReport { files: 1, records: 4, duplicates: 0, refused: 0 });
     assert_eq!(messages(&home, "a"), ["1", "2", "4"]);
     assert_eq!(messages(&home, "b"), ["3"]);
-    assert!(home.spool().is_empty());
+    assert!(home.spool().is_empty().unwrap());
     assert_eq!(home.drain_spool().unwrap(), DrainReport::default());
 }
 
@@ -65,7 +67,7 @@ fn a_crash_between_the_append_and_the_position_stores_nothing_twice() {
     let report = home.drain_spool().unwrap();
     assert_eq!(report, DrainReport { files: 1, records: 0, duplicates: 2, refused: 0 });
     assert_eq!(messages(&home, "c"), ["1", "2"]);
-    assert!(home.spool().is_empty());
+    assert!(home.spool().is_empty().unwrap());
 }
 
 #[test]
@@ -103,6 +105,81 @@ fn keys_that_the_log_forgot_during_a_drain_are_stored_ones() {
     assert_eq!(report, DrainReport { files: 1, records: 0, duplicates: 3, refused: 0 });
     assert_eq!(messages(&home, "c"), ["1", "2", "3"]);
     assert!(messages(&home, "perflab/rejected").is_empty());
+}
+
+const HOUR: i64 = 3_600_000_000_000;
+
+#[test]
+fn a_spool_of_three_days_is_stored_whole() {
+    let dir = TempDir::new().unwrap();
+    let spooled = Spool::new(dir.path().join("spool"), 64 << 20);
+    let at = |category: &str, hours_ago: i64| {
+        let mut group = Group::new(category, NOW.as_i64() - hours_ago * HOUR).unwrap();
+        group.push(0, &[&[1], hours_ago.to_string().as_bytes()]).unwrap();
+        spooled.append(&group).unwrap();
+    };
+    at("b", 72);
+    (0..72).rev().for_each(|hours_ago| at("a", hours_ago));
+    let files = spool_files(dir.path());
+    let home = open(dir.path());
+    let report = home.drain_spool().unwrap();
+    assert_eq!(report, DrainReport { files: 1, records: 73, duplicates: 0, refused: 0 });
+    assert_eq!(messages(&home, "b"), ["72"]);
+    assert_eq!(messages(&home, "a").len(), 72);
+    // Nor is any of it stored twice, whatever its age.
+    drop(home);
+    restore(&files);
+    forget_positions(dir.path());
+    let home = open(dir.path());
+    assert_eq!(home.drain_spool().unwrap().duplicates, 73);
+}
+
+#[test]
+fn records_are_appended_in_the_order_of_the_spool_whatever_their_category() {
+    let dir = TempDir::new().unwrap();
+    // So large that two categories do not go into one commit.
+    let line = "x".repeat(300_000);
+    for category in ["b", "a", "a", "b", "a"] {
+        spool(dir.path(), category, &[&line]);
+    }
+    // A window of nothing: a key that is behind is a key that is refused.
+    let mut settings = HomeSettings::default();
+    settings.log.window.keys = 0;
+    let home = open_with(dir.path(), settings);
+    assert_eq!(home.drain_spool().unwrap().records, 5);
+    assert_eq!(messages(&home, "a").len(), 3);
+}
+
+#[test]
+fn what_failed_to_be_written_is_not_taken_for_stored() {
+    let dir = TempDir::new().unwrap();
+    let disk = FaultyDisk::default();
+    let mut settings = HomeSettings { disk: Arc::new(disk.clone()), ..HomeSettings::default() };
+    // A window of nothing: whatever lands after what failed hides that from the log.
+    settings.log.window.keys = 0;
+    let home = open_with(dir.path(), settings);
+    log(&home, "c", "so that a file is there");
+    let line = "x".repeat(400_000);
+    for _ in 0..5 {
+        spool(dir.path(), "c", &[&line]);
+    }
+    disk.fail_syncs(1);
+    let report = home.drain_spool().unwrap();
+    assert_eq!(report.duplicates, 0, "{report:?}");
+    assert_eq!(report.records + report.refused, 5, "{report:?}");
+    assert_eq!(messages(&home, "c").len() as u64, 1 + report.records);
+    let kept = messages(&home, "perflab/rejected").len() as u64;
+    assert_eq!(kept, report.refused, "not lost without a trace");
+}
+
+#[test]
+fn a_large_message_does_not_take_its_neighbours_along() {
+    let dir = TempDir::new().unwrap();
+    spool(dir.path(), "c", &[&"s".repeat(200_000)]);
+    spool(dir.path(), "c", &[&"l".repeat(perflab_log::RECORD_BYTES_MAX - 1)]);
+    let home = open(dir.path());
+    let report = home.drain_spool().unwrap();
+    assert_eq!(report, DrainReport { files: 1, records: 2, duplicates: 0, refused: 0 });
 }
 
 #[test]

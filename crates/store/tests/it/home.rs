@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use perflab_model::{Kind, ManualClock};
-use perflab_store::{CategorySettings, Home, HomeError, HomeSettings, REJECTED};
+use perflab_store::{
+    CategorySettings, Glob, Home, HomeError, HomeSettings, NewToken, REJECTED, TokenError,
+};
 use tempfile::TempDir;
 
 use crate::rig::{NOW, log, messages, open, open_with};
@@ -98,4 +100,54 @@ fn retention_follows_the_settings() {
     assert!(messages(&home, "brief").len() < 80);
     let rejected = perflab_model::CategoryName::new(REJECTED).unwrap();
     assert_eq!(home.category_settings(&rejected).max_bytes, Some(64 << 20));
+}
+
+fn new_token(name: &str) -> NewToken {
+    let (write, read) = (vec![Glob::new("*")], Vec::new());
+    NewToken { name: name.to_owned(), write, read, admin: false, expires_in: None }
+}
+
+#[test]
+fn tokens_changed_at_once_end_up_as_the_catalog_says() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    std::thread::scope(|scope| {
+        for thread in ["a", "b", "c"] {
+            let home = &home;
+            scope.spawn(move || {
+                for n in 0..10 {
+                    let name = format!("{thread}{n}");
+                    let secret = home.add_token(new_token(&name)).unwrap();
+                    assert!(home.remove_token(&name).unwrap());
+                    assert_eq!(home.tokens().find(&secret, NOW), None, "{name} is revoked");
+                }
+            });
+        }
+    });
+    assert!(home.tokens().is_empty());
+}
+
+#[test]
+fn a_pattern_with_a_line_break_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    let token = NewToken { write: vec![Glob::new("a\nb*")], ..new_token("t") };
+    let error = home.add_token(token).unwrap_err();
+    assert!(matches!(error, TokenError::Pattern { .. }), "{error}");
+}
+
+#[test]
+fn a_definition_that_was_replaced_is_forgotten_at_once() {
+    let dir = TempDir::new().unwrap();
+    let home = open(dir.path());
+    home.register_idl("x", "struct ALogEntry { 1: i64 time }").unwrap();
+    home.register_idl("y", "struct CLogEntry { 1: i64 time }").unwrap();
+    home.register_idl("x", "struct BLogEntry { 1: i64 time }").unwrap();
+    let knows = |home: &Home| {
+        let registry = format!("{:?}", home.registry());
+        ["ALogEntry", "BLogEntry", "CLogEntry"].map(|name| registry.contains(name))
+    };
+    assert_eq!(knows(&home), [false, true, true]);
+    drop(home);
+    assert_eq!(knows(&open(dir.path())), [false, true, true], "as after a start");
 }

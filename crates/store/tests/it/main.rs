@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod catalog;
+mod disk;
 mod drain;
 mod home;
 mod ingest;

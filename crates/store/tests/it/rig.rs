@@ -29,11 +29,21 @@ pub(crate) fn log_with_keys(
     lines: &str,
     keys: Option<&Keys>,
 ) -> Answer {
+    log_at(home, category, lines, NOW, keys)
+}
+
+pub(crate) fn log_at(
+    home: &Home,
+    category: &str,
+    lines: &str,
+    arrival: Nanos,
+    keys: Option<&Keys>,
+) -> Answer {
     let form = BodyForm::Ndjson { category: CategoryName::new(category).unwrap() };
     let body = lines.to_owned().into();
     let request = Request::decode(&form, MessageForm::Plain, body, &Limits::default()).unwrap();
     let access = &Access::Everything;
-    let origin = Origin { access, door: Door::Ndjson, arrival: NOW, keys };
+    let origin = Origin { access, door: Door::Ndjson, arrival, keys };
     let settled = home.ingest(&request, &origin).wait();
     settled.answer(home, |index| request.entry(index))
 }
