@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Lab, Ran, Server, python, workspace};
 
 pub(crate) fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/scripts").join(name)
+    Path::new("tests/it/scripts").canonicalize().unwrap().join(name)
 }
 
 fn python_command(lab: &Lab, name: &str, endpoint: &str) -> Command {

@@ -7,7 +7,7 @@ use crate::support::{Lab, workspace};
 
 /// The commands, by their files.
 pub(crate) fn command_names() -> Vec<String> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/commands");
+    let dir = Path::new("src/commands");
     let files = fs::read_dir(dir).unwrap();
     let names =
         files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
@@ -16,7 +16,7 @@ pub(crate) fn command_names() -> Vec<String> {
 
 #[test]
 fn every_command_has_a_test_file() {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let tests = Path::new("tests/it");
     for command in command_names() {
         assert!(tests.join(format!("{command}.rs")).exists(), "no test file for `{command}`");
     }

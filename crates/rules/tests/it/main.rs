@@ -9,9 +9,11 @@ use perflab_rules::Metadata;
 use std::path::{Path, PathBuf};
 
 fn workspace() -> Metadata {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    // Tests run in their crate's folder. Where it was when they were compiled may be elsewhere:
+    // a target folder outlives the clone it was made for.
+    let manifest = Path::new("Cargo.toml");
     let cargo = std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from);
-    match Metadata::load(&cargo, &manifest) {
+    match Metadata::load(&cargo, manifest) {
         Ok(metadata) => metadata,
         Err(error) => panic!("{error}"),
     }

@@ -8,7 +8,7 @@ use request_body::check;
 use std::fs;
 use std::path::Path;
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/request_body");
+const CORPUS: &str = "../../fuzz/seeds/request_body";
 
 fn corpus() -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(Path::new(CORPUS)).unwrap().map(|file| file.unwrap().path());
