@@ -1,6 +1,6 @@
 //! What is asked and what is answered: questions over the rows of a dataset, and their answers.
 //!
-//! A question is data ([`algebra`]); it is answered segment by segment ([`engine`]): a condition
+//! A question is data ([`algebra`]); it is answered segment by segment ([`answer`]): a condition
 //! becomes a table over the codes of a dictionary, evaluated once per distinct value; groups are
 //! places in dense arrays of codes. Strings are looked at again only for the groups that are
 //! shown.
