@@ -6,7 +6,7 @@ use std::ops::Range;
 use arrow::buffer::BooleanBuffer;
 use foldhash::fast::RandomState;
 use foldhash::quality::FixedState;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use perflab_model::Kind;
 use perflab_store::segment::{ColumnData, Ints, Segment};
 
@@ -119,6 +119,25 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
+    /// Of weighted sums of 1, of deviations from a middle, and of their squares.
+    fn around(middle: f64, (rows, [weight, first, second]): (u64, [f64; 3])) -> Self {
+        let shift = if weight == 0.0 { 0.0 } else { first / weight };
+        let squares = (second - first * shift).max(0.0);
+        Self { rows, weight, mean: middle + shift, squares }
+    }
+
+    fn finish(&self, aggregate: &Aggregate) -> Option<f64> {
+        if self.rows == 0 {
+            return None;
+        }
+        if matches!(aggregate, Aggregate::Sum(_)) {
+            return Some(self.mean * self.weight);
+        }
+        let is_mean = matches!(aggregate, Aggregate::Avg(_));
+        let deviation = || (self.squares / self.weight).sqrt();
+        (self.weight > 0.0).then(|| if is_mean { self.mean } else { deviation() })
+    }
+
     /// As Chan, Golub and LeVeque: "Updating formulae and a pairwise algorithm" (1979).
     fn merge(&mut self, other: &Self) {
         self.rows += other.rows;
@@ -220,110 +239,140 @@ impl<'s> Local<'s> {
                 }
             }
             Self::Distinct(dimension, seen) => {
-                let mut codes = vec![0; block.rows.len()];
+                let mut codes = vec![0_u32; block.rows.len()];
                 dimension.add_codes(block.rows.clone(), 1, &mut codes);
                 for (n, &group) in block.groups.iter().enumerate() {
                     let place = block.selected.map_or(n, |selected| selected[n] as usize);
-                    seen.insert((group, u32::try_from(codes[place]).unwrap_or(u32::MAX)));
+                    seen.insert((group, codes[place]));
                 }
             }
         }
     }
 }
 
-/// One aggregate of one group, over all segments so far.
-#[derive(Debug, Clone)]
-pub(crate) enum State {
-    Sum(f64),
-    Moments(Moments),
-    Extremes(f64, f64),
-    Quantile(Sketch),
-    Distinct(Distinct),
+/// One aggregate, over all segments so far, by group.
+#[derive(Debug)]
+pub(crate) enum States {
+    Sum(Vec<f64>),
+    Moments(Vec<Moments>),
+    Extremes(Vec<(f64, f64)>),
+    Quantile(Vec<Sketch>),
+    Distinct(Vec<Distinct>),
 }
 
-impl State {
+impl States {
     pub(crate) fn new(aggregate: &Aggregate) -> Self {
         match aggregate {
-            Aggregate::Count | Aggregate::Samples => Self::Sum(0.0),
+            Aggregate::Count | Aggregate::Samples => Self::Sum(Vec::new()),
             Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => {
-                Self::Moments(Moments::default())
+                Self::Moments(Vec::new())
             }
-            Aggregate::Min(_) | Aggregate::Max(_) => {
-                Self::Extremes(f64::INFINITY, f64::NEG_INFINITY)
-            }
-            Aggregate::Percentile(..) => Self::Quantile(Sketch::default()),
-            Aggregate::Distinct(_) => Self::Distinct(Distinct::default()),
+            Aggregate::Min(_) | Aggregate::Max(_) => Self::Extremes(Vec::new()),
+            Aggregate::Percentile(..) => Self::Quantile(Vec::new()),
+            Aggregate::Distinct(_) => Self::Distinct(Vec::new()),
         }
     }
 
-    /// Adds what a segment has for a group.
-    pub(crate) fn add(&mut self, local: &Local<'_>, group: usize) {
+    pub(crate) fn resize(&mut self, groups: usize) {
+        match self {
+            Self::Sum(sums) => sums.resize(groups, 0.0),
+            Self::Moments(moments) => moments.resize(groups, Moments::default()),
+            Self::Extremes(ends) => ends.resize(groups, (f64::INFINITY, f64::NEG_INFINITY)),
+            Self::Quantile(sketches) => sketches.resize(groups, Sketch::default()),
+            Self::Distinct(distinct) => distinct.resize(groups, Distinct::default()),
+        }
+    }
+
+    /// Adds what a segment has: for each pair, a group of the segment to one of all.
+    pub(crate) fn add(&mut self, local: &Local<'_>, pairs: &[(u32, u32)]) {
+        let pairs = pairs.iter().map(|&(from, into)| (from as usize, into as usize));
         match (self, local) {
-            (Self::Sum(sum), Local::Count(sums) | Local::Samples(_, sums)) => *sum += sums[group],
-            (Self::Moments(moments), Local::Moments(numbers, sums)) => {
-                let (rows, [weight, first, second]) = sums[group];
-                let shift = if weight == 0.0 { 0.0 } else { first / weight };
-                moments.merge(&Moments {
-                    rows,
-                    weight,
-                    mean: numbers.middle + shift,
-                    squares: (second - first * shift).max(0.0),
+            (Self::Sum(sums), Local::Count(local) | Local::Samples(_, local)) => {
+                pairs.for_each(|(from, into)| sums[into] += local[from]);
+            }
+            (Self::Moments(moments), Local::Moments(numbers, local)) => {
+                pairs.for_each(|(from, into)| {
+                    moments[into].merge(&Moments::around(numbers.middle, local[from]));
                 });
             }
-            (Self::Extremes(least, most), Local::Extremes(_, ends)) => {
-                *least = least.min(ends[group].0);
-                *most = most.max(ends[group].1);
+            (Self::Extremes(ends), Local::Extremes(_, local)) => pairs.for_each(|(from, into)| {
+                ends[into].0 = ends[into].0.min(local[from].0);
+                ends[into].1 = ends[into].1.max(local[from].1);
+            }),
+            (Self::Quantile(sketches), Local::Quantile(_, local)) => {
+                pairs.for_each(|(from, into)| sketches[into].merge(&local[from]));
             }
-            (Self::Quantile(sketch), Local::Quantile(_, sketches)) => {
-                sketch.merge(&sketches[group]);
+            (Self::Distinct(distinct), Local::Distinct(dimension, seen)) => {
+                let into: HashMap<usize, usize, RandomState> = pairs.collect();
+                add_distinct(distinct, dimension, seen, &into);
             }
-            // Pairs are added by `add_distinct`, all groups at once.
-            (Self::Distinct(_), Local::Distinct(..)) => {}
             _ => unreachable!("states are made for the same aggregates"),
         }
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Adds those of other groups: for each pair, one of the others to one of these.
+    pub(crate) fn merge(&mut self, other: &Self, into: &[u32]) {
+        let pairs = into.iter().map(|&into| into as usize).enumerate();
         match (self, other) {
-            (Self::Sum(sum), Self::Sum(other)) => *sum += other,
-            (Self::Moments(moments), Self::Moments(other)) => moments.merge(other),
-            (Self::Extremes(least, most), Self::Extremes(other_least, other_most)) => {
-                *least = least.min(*other_least);
-                *most = most.max(*other_most);
+            (Self::Sum(sums), Self::Sum(other)) => {
+                pairs.for_each(|(from, into)| sums[into] += other[from]);
             }
-            (Self::Quantile(sketch), Self::Quantile(other)) => sketch.merge(other),
-            (Self::Distinct(distinct), Self::Distinct(other)) => distinct.merge(other),
+            (Self::Moments(moments), Self::Moments(other)) => {
+                pairs.for_each(|(from, into)| moments[into].merge(&other[from]));
+            }
+            (Self::Extremes(ends), Self::Extremes(other)) => pairs.for_each(|(from, into)| {
+                ends[into].0 = ends[into].0.min(other[from].0);
+                ends[into].1 = ends[into].1.max(other[from].1);
+            }),
+            (Self::Quantile(sketches), Self::Quantile(other)) => {
+                pairs.for_each(|(from, into)| sketches[into].merge(&other[from]));
+            }
+            (Self::Distinct(distinct), Self::Distinct(other)) => {
+                pairs.for_each(|(from, into)| distinct[into].merge(&other[from]));
+            }
             _ => unreachable!("states are made for the same aggregates"),
-        }
-    }
-
-    /// Notes a value that the group has.
-    pub(crate) fn note(&mut self, hash: u64) {
-        if let Self::Distinct(distinct) = self {
-            distinct.add(hash);
         }
     }
 
     /// `None`: the group has no value to compute it from.
-    pub(crate) fn finish(&self, aggregate: &Aggregate) -> Option<f64> {
-        match (self, aggregate) {
-            (Self::Sum(sum), _) => Some(*sum),
-            (Self::Moments(moments), _) if moments.rows == 0 => None,
-            (Self::Moments(moments), Aggregate::Sum(_)) => Some(moments.mean * moments.weight),
-            (Self::Moments(moments), _) if moments.weight == 0.0 => None,
-            (Self::Moments(moments), Aggregate::Avg(_)) => Some(moments.mean),
-            (Self::Moments(moments), _) => Some((moments.squares / moments.weight).sqrt()),
-            (Self::Extremes(least, most), _) if least > most => None,
-            (Self::Extremes(least, _), Aggregate::Min(_)) => Some(*least),
-            (Self::Extremes(_, most), _) => Some(*most),
-            (Self::Quantile(sketch), Aggregate::Percentile(part, _)) => sketch.quantile(*part),
-            (Self::Quantile(_), _) => None,
-            (Self::Distinct(distinct), _) => Some(distinct.count()),
+    pub(crate) fn finish(&self, aggregate: &Aggregate, group: usize) -> Option<f64> {
+        match self {
+            Self::Sum(sums) => Some(sums[group]),
+            Self::Moments(moments) => moments[group].finish(aggregate),
+            Self::Extremes(ends) => {
+                let (least, most) = ends[group];
+                let is_least = matches!(aggregate, Aggregate::Min(_));
+                (least <= most).then_some(if is_least { least } else { most })
+            }
+            Self::Quantile(sketches) => {
+                let Aggregate::Percentile(part, _) = aggregate else { return None };
+                sketches[group].quantile(*part)
+            }
+            Self::Distinct(distinct) => Some(distinct[group].count()),
+        }
+    }
+}
+
+/// Each value is hashed once per segment, however many groups have it.
+fn add_distinct(
+    distinct: &mut [Distinct],
+    dimension: &LocalDimension<'_>,
+    seen: &HashSet<(u32, u32), RandomState>,
+    into: &HashMap<usize, usize, RandomState>,
+) {
+    let mut hashes: HashMap<u32, Option<u64>, RandomState> = HashMap::default();
+    for &(group, code) in seen {
+        let hash = *hashes.entry(code).or_insert_with(|| {
+            let key = CellKey::of(&dimension.value(code as usize));
+            (key != CellKey::Null).then(|| hash_of(&key))
+        });
+        if let (Some(hash), Some(&into)) = (hash, into.get(&(group as usize))) {
+            distinct[into].add(hash);
         }
     }
 }
 
 /// The same for the same value, in whatever segment.
-pub(crate) fn hash_of(key: &CellKey) -> u64 {
+fn hash_of(key: &CellKey) -> u64 {
     FixedState::with_seed(0).hash_one(key)
 }

@@ -11,6 +11,23 @@ pub struct Question {
     pub any_of: Vec<Vec<Condition>>,
     pub group_by: Vec<Dimension>,
     pub aggregates: Vec<Aggregate>,
+    /// Only the first groups; `None`: all of them, in no order.
+    pub top: Option<Top>,
+}
+
+/// Which groups come first. Groups without a value come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Top {
+    pub count: usize,
+    /// The place of the aggregate that decides.
+    pub by: usize,
+    pub order: Order,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Ascending,
+    Descending,
 }
 
 /// What a row must meet: a column by its name, of whatever kind, and a test of its value.

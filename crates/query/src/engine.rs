@@ -1,15 +1,17 @@
 //! Answering a question: every segment by itself, in parallel, then all of them together.
 
+use std::ops::Range;
+
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_store::segment::{Segment, Weights};
 use rayon::prelude::*;
 
-use crate::aggregate::{Block, Local, State, hash_of};
-use crate::algebra::{Aggregate, Dimension, Question};
+use crate::aggregate::{Block, Local, States};
+use crate::algebra::{Aggregate, Dimension, Order, Question, Top};
 use crate::error::{DIMENSIONS_MAX, GROUPS_MAX};
 use crate::filter::Filter;
-use crate::group::{CellKey, LocalDimension, widens};
+use crate::group::{Interner, LocalDimension, widens};
 use crate::{QueryError, Value};
 
 /// How many rows are looked at together: their masks, groups and numbers stay in the nearest
@@ -21,7 +23,7 @@ const DENSE_GROUPS_MAX: u64 = 1 << 18;
 /// What a question is answered with.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// In no order.
+    /// In the order that was asked for.
     pub rows: Vec<AnswerRow>,
     /// How many rows were looked at: those of the time that was asked for.
     pub rows_scanned: u64,
@@ -43,15 +45,15 @@ pub fn answer(question: &Question, segments: &[&Segment]) -> Result<Answer, Quer
     let scan = Scan::new(question, segments);
     let table = segments
         .par_iter()
-        .try_fold(Table::default, |mut table, segment| {
-            scan.add(segment, &mut table)?;
-            Ok::<_, QueryError>(table)
-        })
-        .try_reduce(Table::default, |mut left, right| {
-            left.merge(right)?;
-            Ok(left)
-        })?;
-    Ok(table.finish(&question.aggregates, question.group_by.is_empty()))
+        .try_fold(
+            || Table::new(question),
+            |mut table, segment| {
+                scan.add(segment, &mut table)?;
+                Ok::<_, QueryError>(table)
+            },
+        )
+        .try_reduce(|| Table::new(question), Table::merged)?;
+    table.finish(question)
 }
 
 /// A question, and what is the same of it for all segments.
@@ -119,15 +121,15 @@ impl<'q> Scan<'q> {
                 groups: &groups.of_rows,
                 weights: &block_weights,
             };
-            locals.iter_mut().for_each(|local| local.add(&block, groups.rows.len()));
+            locals.iter_mut().for_each(|local| local.add(&block, groups.seen.len()));
         }
-        table.add(&self.question.aggregates, &groups, &locals)
+        table.add(&groups, &locals)
     }
 }
 
 fn fill_weights(
     weights: &Weights,
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     selected: Option<&[u32]>,
     into: &mut Vec<f64>,
 ) {
@@ -155,8 +157,8 @@ struct LocalGroups<'s> {
     hashed: Option<HashMap<u64, u32, RandomState>>,
     /// The number of each group, where they are hashed.
     keys: Vec<u64>,
-    /// How many rows each group has.
-    rows: Vec<u64>,
+    /// 1 for each group that has a row.
+    seen: Vec<u8>,
     numbers: Vec<u64>,
     of_rows: Vec<u32>,
 }
@@ -184,134 +186,194 @@ impl<'s> LocalGroups<'s> {
             strides,
             hashed: (!is_dense).then(HashMap::default),
             keys: Vec::new(),
-            rows: vec![0; if is_dense { places } else { 0 }],
+            seen: vec![0; if is_dense { places } else { 0 }],
             numbers: Vec::new(),
             of_rows: Vec::new(),
         })
     }
 
     /// Finds the groups of the chosen rows of a block.
-    fn fill(
-        &mut self,
-        rows: std::ops::Range<usize>,
-        selected: Option<&[u32]>,
-    ) -> Result<(), QueryError> {
+    fn fill(&mut self, rows: Range<usize>, selected: Option<&[u32]>) -> Result<(), QueryError> {
+        if self.hashed.is_none() {
+            self.fill_dense(rows, selected);
+            return Ok(());
+        }
+        self.fill_hashed(rows, selected);
+        if self.keys.len() > GROUPS_MAX { Err(QueryError::TooManyGroups) } else { Ok(()) }
+    }
+
+    fn fill_dense(&mut self, rows: Range<usize>, selected: Option<&[u32]>) {
+        self.of_rows.clear();
+        self.of_rows.resize(rows.len(), 0);
+        for (dimension, &stride) in self.dimensions.iter().zip(&self.strides) {
+            let stride = u32::try_from(stride).unwrap_or(u32::MAX);
+            dimension.add_codes(rows.clone(), stride, &mut self.of_rows);
+        }
+        if let Some(selected) = selected {
+            // A chosen row never moves up, so that none is overwritten before it is read.
+            for (n, &place) in selected.iter().enumerate() {
+                self.of_rows[n] = self.of_rows[place as usize];
+            }
+            self.of_rows.truncate(selected.len());
+        }
+        for &group in &self.of_rows {
+            self.seen[group as usize] = 1;
+        }
+    }
+
+    fn fill_hashed(&mut self, rows: Range<usize>, selected: Option<&[u32]>) {
         self.numbers.clear();
         self.numbers.resize(rows.len(), 0);
         for (dimension, &stride) in self.dimensions.iter().zip(&self.strides) {
             dimension.add_codes(rows.clone(), stride, &mut self.numbers);
         }
         self.of_rows.clear();
+        let Some(groups) = &mut self.hashed else { return };
         let count = selected.map_or(rows.len(), <[u32]>::len);
         for n in 0..count {
             let number = self.numbers[selected.map_or(n, |selected| selected[n] as usize)];
-            let group = match &mut self.hashed {
-                None => u32::try_from(number).unwrap_or(u32::MAX),
-                Some(groups) => *groups.entry(number).or_insert_with(|| {
-                    self.keys.push(number);
-                    self.rows.push(0);
-                    u32::try_from(self.keys.len() - 1).unwrap_or(u32::MAX)
-                }),
-            };
-            self.rows[group as usize] += 1;
+            let group = *groups.entry(number).or_insert_with(|| {
+                self.keys.push(number);
+                u32::try_from(self.keys.len() - 1).unwrap_or(u32::MAX)
+            });
             self.of_rows.push(group);
         }
-        if self.rows.len() > GROUPS_MAX { Err(QueryError::TooManyGroups) } else { Ok(()) }
+        self.seen.resize(self.keys.len(), 1);
     }
 
-    fn values(&self, group: usize) -> Vec<Value> {
+    /// The code of a group in each dimension.
+    fn codes(&self, group: usize) -> impl Iterator<Item = usize> {
         let number = if self.hashed.is_some() { self.keys[group] } else { group as u64 };
         let dimensions = self.dimensions.iter().zip(&self.strides);
-        dimensions
-            .map(|(dimension, stride)| {
-                let code = number / stride % dimension.count() as u64;
-                dimension.value(usize::try_from(code).unwrap_or(usize::MAX))
-            })
-            .collect()
+        dimensions.map(move |(dimension, stride)| {
+            let code = number / stride % dimension.count() as u64;
+            usize::try_from(code).unwrap_or(usize::MAX)
+        })
     }
 }
 
+/// A group: the number of its value in each dimension.
+type Key = [u32; DIMENSIONS_MAX];
+
 /// The groups of all segments so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Table {
-    places: HashMap<Vec<CellKey>, usize, RandomState>,
-    groups: Vec<(Vec<Value>, Vec<State>)>,
+    places: HashMap<Key, u32, RandomState>,
+    keys: Vec<Key>,
+    values: Vec<Interner>,
+    states: Vec<States>,
     rows_scanned: u64,
 }
 
 impl Table {
-    fn place(
-        &mut self,
-        values: Vec<Value>,
-        states: impl FnOnce() -> Vec<State>,
-    ) -> Result<usize, QueryError> {
-        let key: Vec<CellKey> = values.iter().map(CellKey::of).collect();
-        let next = self.groups.len();
-        let place = *self.places.entry(key).or_insert(next);
-        if place == next {
-            if next >= GROUPS_MAX {
-                return Err(QueryError::TooManyGroups);
-            }
-            self.groups.push((values, states()));
+    fn new(question: &Question) -> Self {
+        Self {
+            places: HashMap::default(),
+            keys: Vec::new(),
+            values: question.group_by.iter().map(|_| Interner::default()).collect(),
+            states: question.aggregates.iter().map(States::new).collect(),
+            rows_scanned: 0,
         }
-        Ok(place)
+    }
+
+    fn place(&mut self, key: Key) -> Result<u32, QueryError> {
+        let keys = &mut self.keys;
+        let place = *self.places.entry(key).or_insert_with(|| {
+            keys.push(key);
+            u32::try_from(keys.len() - 1).unwrap_or(u32::MAX)
+        });
+        if self.keys.len() > GROUPS_MAX { Err(QueryError::TooManyGroups) } else { Ok(place) }
     }
 
     /// Adds the groups of a segment.
-    fn add(
-        &mut self,
-        aggregates: &[Aggregate],
-        groups: &LocalGroups<'_>,
-        locals: &[Local<'_>],
-    ) -> Result<(), QueryError> {
-        let mut places = vec![usize::MAX; groups.rows.len()];
-        for (group, _) in groups.rows.iter().enumerate().filter(|(_, rows)| **rows > 0) {
-            let states = || aggregates.iter().map(State::new).collect();
-            let place = self.place(groups.values(group), states)?;
-            places[group] = place;
-            for (state, local) in self.groups[place].1.iter_mut().zip(locals) {
-                state.add(local, group);
-            }
-        }
-        for (aggregate, local) in locals.iter().enumerate() {
-            let Local::Distinct(dimension, seen) = local else { continue };
-            let mut hashes: HashMap<u32, Option<u64>, RandomState> = HashMap::default();
-            for &(group, code) in seen {
-                let hash = *hashes.entry(code).or_insert_with(|| {
-                    let key = CellKey::of(&dimension.value(code as usize));
-                    (key != CellKey::Null).then(|| hash_of(&key))
-                });
-                if let Some(hash) = hash {
-                    self.groups[places[group as usize]].1[aggregate].note(hash);
+    fn add(&mut self, groups: &LocalGroups<'_>, locals: &[Local<'_>]) -> Result<(), QueryError> {
+        let mut known: Vec<Vec<u32>> =
+            groups.dimensions.iter().map(|d| vec![u32::MAX; d.count()]).collect();
+        let mut pairs = Vec::new();
+        for group in (0..groups.seen.len()).filter(|&group| groups.seen[group] == 1) {
+            let mut key = Key::default();
+            for (n, code) in groups.codes(group).enumerate() {
+                if known[n][code] == u32::MAX {
+                    known[n][code] = groups.dimensions[n].intern(code, &mut self.values[n]);
                 }
+                key[n] = known[n][code];
             }
+            pairs.push((u32::try_from(group).unwrap_or(u32::MAX), self.place(key)?));
+        }
+        for (states, local) in self.states.iter_mut().zip(locals) {
+            states.resize(self.keys.len());
+            states.add(local, &pairs);
         }
         Ok(())
     }
 
-    fn merge(&mut self, other: Self) -> Result<(), QueryError> {
-        self.rows_scanned += other.rows_scanned;
-        for (values, states) in other.groups {
-            let before = self.groups.len();
-            let place = self.place(values, || states.clone())?;
-            if place < before {
-                let pairs = self.groups[place].1.iter_mut().zip(&states);
-                pairs.for_each(|(state, other)| state.merge(other));
+    /// The groups of both.
+    fn merged(self, other: Self) -> Result<Self, QueryError> {
+        let (mut large, small) =
+            if self.keys.len() < other.keys.len() { (other, self) } else { (self, other) };
+        large.rows_scanned += small.rows_scanned;
+        let known: Vec<Vec<u32>> = large
+            .values
+            .iter_mut()
+            .zip(small.values)
+            .map(|(into, values)| {
+                values.into_values().into_iter().map(|value| into.value(value)).collect()
+            })
+            .collect();
+        let mut into = Vec::with_capacity(small.keys.len());
+        for mut key in small.keys {
+            for (number, known) in key.iter_mut().zip(&known) {
+                *number = known[*number as usize];
             }
+            into.push(large.place(key)?);
         }
-        Ok(())
+        for (states, other) in large.states.iter_mut().zip(&small.states) {
+            states.resize(large.keys.len());
+            states.merge(other, &into);
+        }
+        Ok(large)
     }
 
-    /// Without columns to group by there is one group, even of no rows.
-    fn finish(mut self, aggregates: &[Aggregate], is_total: bool) -> Answer {
-        if is_total && self.groups.is_empty() {
-            self.groups.push((Vec::new(), aggregates.iter().map(State::new).collect()));
+    fn finish(mut self, question: &Question) -> Result<Answer, QueryError> {
+        // Without columns to group by there is one group, even of no rows.
+        if question.group_by.is_empty() && self.keys.is_empty() {
+            self.place(Key::default())?;
+            self.states.iter_mut().for_each(|states| states.resize(1));
         }
-        let finish = |(group, states): (Vec<Value>, Vec<State>)| AnswerRow {
-            group,
-            values: states.iter().zip(aggregates).map(|(state, a)| state.finish(a)).collect(),
+        let rows = match question.top {
+            None => (0..self.keys.len()).collect(),
+            Some(top) => self.top(top, question)?,
         };
-        let rows = self.groups.into_iter().map(finish).collect();
-        Answer { rows, rows_scanned: self.rows_scanned }
+        let rows = rows.into_iter().map(|group| self.row(group, question)).collect();
+        Ok(Answer { rows, rows_scanned: self.rows_scanned })
+    }
+
+    /// The first groups, in order.
+    fn top(&self, top: Top, question: &Question) -> Result<Vec<usize>, QueryError> {
+        let aggregate = question.aggregates.get(top.by).ok_or(QueryError::Order(top.by))?;
+        let value = |group| {
+            let value = self.states[top.by].finish(aggregate, group)?;
+            Some(if top.order == Order::Descending { -value } else { value })
+        };
+        let mut groups: Vec<(f64, usize)> = (0..self.keys.len())
+            .map(|group| (value(group).unwrap_or(f64::INFINITY), group))
+            .collect();
+        let compare = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0);
+        if top.count < groups.len() {
+            groups.select_nth_unstable_by(top.count, compare);
+            groups.truncate(top.count);
+        }
+        groups.sort_by(compare);
+        Ok(groups.into_iter().map(|(_, group)| group).collect())
+    }
+
+    fn row(&self, group: usize, question: &Question) -> AnswerRow {
+        let key = &self.keys[group];
+        let values = self.values.iter().zip(key);
+        let states = self.states.iter().zip(&question.aggregates);
+        AnswerRow {
+            group: values.map(|(values, &number)| values.get(number).clone()).collect(),
+            values: states.map(|(states, aggregate)| states.finish(aggregate, group)).collect(),
+        }
     }
 }

@@ -19,6 +19,8 @@ pub enum QueryError {
     TooManyDimensions,
     #[error("more than {GROUPS_MAX} groups: group by fewer columns, or ask about less")]
     TooManyGroups,
+    #[error("there is no aggregate {0} to order by")]
+    Order(usize),
     #[error("percentile {0} is not from 0 to 100")]
     Percentile(f64),
     #[error(transparent)]

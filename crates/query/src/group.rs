@@ -1,6 +1,6 @@
 //! What rows of a segment are grouped by: codes per dimension, and what they stand for.
 
-use std::ops::Range;
+use std::ops::{AddAssign, Mul, Range};
 
 use arrow::buffer::BooleanBuffer;
 use foldhash::fast::RandomState;
@@ -10,6 +10,49 @@ use perflab_store::segment::{Codes, ColumnData, Ints, ListTable, Segment, Segmen
 
 use crate::algebra::Dimension;
 use crate::{QueryError, Value};
+
+/// What the codes of several dimensions are put together in: the narrower, the faster.
+pub(crate) trait Number: Copy + AddAssign + Mul<Output = Self> + From<u32> {}
+
+impl Number for u32 {}
+impl Number for u64 {}
+
+/// The values of a dimension in all segments so far, numbered as they come.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    strings: HashMap<String, u32, RandomState>,
+    others: HashMap<CellKey, u32, RandomState>,
+    values: Vec<Value>,
+}
+
+impl Interner {
+    fn string(&mut self, string: &str) -> u32 {
+        let values = &mut self.values;
+        *self.strings.entry_ref(string).or_insert_with(|| {
+            values.push(Value::String(string.to_owned()));
+            u32::try_from(values.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    pub(crate) fn value(&mut self, value: Value) -> u32 {
+        if let Value::String(string) = &value {
+            return self.string(string);
+        }
+        let values = &mut self.values;
+        *self.others.entry(CellKey::of(&value)).or_insert_with(|| {
+            values.push(value);
+            u32::try_from(values.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    pub(crate) fn get(&self, number: u32) -> &Value {
+        &self.values[number as usize]
+    }
+
+    pub(crate) fn into_values(self) -> Vec<Value> {
+        self.values
+    }
+}
 
 /// Integers that lie this close together are their own codes.
 const DIRECT_INTS_MAX: u64 = 1 << 16;
@@ -70,8 +113,18 @@ impl<'s> LocalDimension<'s> {
     }
 
     /// Adds `stride` times the code of each row of a block to its place.
-    pub(crate) fn add_codes(&self, rows: Range<usize>, stride: u64, into: &mut [u64]) {
+    pub(crate) fn add_codes<N: Number>(&self, rows: Range<usize>, stride: N, into: &mut [N]) {
         self.codes.add(rows, stride, into);
+    }
+
+    /// The number of a code's value among those of all segments.
+    pub(crate) fn intern(&self, code: usize, values: &mut Interner) -> u32 {
+        if let LocalCodes::Strings { strings, .. } = &self.codes
+            && code < strings.len()
+        {
+            return values.string(strings.get(u32::try_from(code).unwrap_or(u32::MAX)));
+        }
+        values.value(self.value(code))
     }
 
     pub(crate) fn value(&self, code: usize) -> Value {
@@ -151,7 +204,7 @@ impl<'s> LocalCodes<'s> {
         }
     }
 
-    fn add(&self, rows: Range<usize>, stride: u64, into: &mut [u64]) {
+    fn add<N: Number>(&self, rows: Range<usize>, stride: N, into: &mut [N]) {
         match self {
             Self::Missing => {}
             Self::Strings { codes, .. } | Self::Lists { ids: codes, .. } => match codes {
@@ -162,9 +215,10 @@ impl<'s> LocalCodes<'s> {
             Self::Ints { values, valid, least, count } => {
                 for (row, into) in rows.zip(into) {
                     let is_valid = valid.is_none_or(|valid| valid.value(row));
+                    let above = values.get(row).abs_diff(*least);
                     let code =
-                        if is_valid { values.get(row).abs_diff(*least) } else { (*count).into() };
-                    *into += code * stride;
+                        if is_valid { u32::try_from(above).unwrap_or(*count) } else { *count };
+                    *into += N::from(code) * stride;
                 }
             }
             Self::Made { codes, .. } => add(&codes[rows], stride, into),
@@ -196,14 +250,14 @@ impl<'s> LocalCodes<'s> {
     }
 }
 
-fn add<C: Copy + Into<u32>>(codes: &[C], stride: u64, into: &mut [u64]) {
+fn add<C: Copy + Into<u32>, N: Number>(codes: &[C], stride: N, into: &mut [N]) {
     for (into, &code) in into.iter_mut().zip(codes) {
-        *into += u64::from(code.into()) * stride;
+        *into += N::from(code.into()) * stride;
     }
 }
 
 /// Times ascend, so that a bucket is a run of rows. Before the first bucket is no bucket.
-fn add_buckets(times: &[i64], starts: &[i64], stride: u64, into: &mut [u64]) {
+fn add_buckets<N: Number>(times: &[i64], starts: &[i64], stride: N, into: &mut [N]) {
     let mut row = 0;
     while row < times.len() {
         let next = starts.partition_point(|&start| start <= times[row]);
@@ -211,8 +265,8 @@ fn add_buckets(times: &[i64], starts: &[i64], stride: u64, into: &mut [u64]) {
             Some(&start) => row + times[row..].partition_point(|&time| time < start),
             None => times.len(),
         };
-        let code = next.checked_sub(1).unwrap_or(starts.len()) as u64;
-        into[row..end].iter_mut().for_each(|into| *into += code * stride);
+        let code = u32::try_from(next.checked_sub(1).unwrap_or(starts.len())).unwrap_or(u32::MAX);
+        into[row..end].iter_mut().for_each(|into| *into += N::from(code) * stride);
         row = end;
     }
 }

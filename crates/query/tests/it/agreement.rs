@@ -1,6 +1,8 @@
 //! Random questions over random rows: the engine says what the reference says.
 
-use perflab_query::algebra::{Aggregate, Comparison, Condition, Dimension, Question, Test};
+use perflab_query::algebra::{
+    Aggregate, Comparison, Condition, Dimension, Order, Question, Test, Top,
+};
 use perflab_query::{AnswerRow, QueryError, answer};
 use proptest::prelude::*;
 
@@ -97,7 +99,7 @@ fn question() -> impl Strategy<Value = Question> {
     let group_by = prop::collection::vec(dimension(), 0..3);
     let aggregates = prop::collection::vec(aggregate(), 1..4);
     (range, any_of, group_by, aggregates).prop_map(|(range, any_of, group_by, aggregates)| {
-        Question { range, any_of, group_by, aggregates }
+        Question { range, any_of, group_by, aggregates, top: None }
     })
 }
 
@@ -214,4 +216,30 @@ fn the_ends_of_the_integers_are_no_trap() {
     assert_eq!(count(Comparison::Less, "-9223372036854775808"), 0.0);
     assert_eq!(count(Comparison::GreaterOrEqual, "5"), 2.0);
     assert_eq!(count(Comparison::GreaterOrEqual, "5.000001"), 0.0);
+}
+
+#[test]
+fn the_first_groups_come_in_order() {
+    let rows: Vec<Row> = (0..40)
+        .map(|n| Row {
+            time: n,
+            weight: 1.0 + (n % 4) as f64,
+            cells: vec![("i".to_owned(), crate::data::Cell::Int(n % 8))],
+        })
+        .collect();
+    let segments = [segment_of(&rows[..13]), segment_of(&rows[13..])];
+    let ask = |count, order| {
+        let question = Question {
+            group_by: vec![Dimension::Column("i".to_owned())],
+            aggregates: vec![Aggregate::Count, Aggregate::Max("none".to_owned())],
+            top: Some(Top { count, by: 0, order }),
+            ..Question::default()
+        };
+        let rows = answer(&question, &[&segments[0], &segments[1]]).unwrap().rows;
+        rows.iter().map(|row| row.values[0].unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(3, Order::Descending), [20.0, 20.0, 15.0]);
+    assert_eq!(ask(2, Order::Ascending), [5.0, 5.0]);
+    assert_eq!(ask(100, Order::Ascending).len(), 8);
+    assert!(ask(0, Order::Ascending).is_empty());
 }

@@ -1,0 +1,189 @@
+//! How fast questions are answered from segments in memory: `cargo bench -p perflab-query`.
+//!
+//! Milliseconds per question over the generated rows, the median of several rounds in turn, with
+//! all cores; and nanoseconds of one core per row.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a benchmark fails by panicking, prints, and reads the clock; its numbers are small"
+)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use perflab_model::{Batch, Nanos, Schema, SchemaState};
+use perflab_query::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
+use perflab_query::answer;
+use perflab_store::segment::{Segment, Source, build};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const SEGMENTS: usize = 16;
+const ROWS_PER_SEGMENT: usize = 1 << 20;
+const ROUNDS: usize = 7;
+/// Thirty days.
+const SPAN_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
+
+fn main() {
+    let start = Instant::now();
+    let segments: Vec<Segment> = (0..SEGMENTS).map(generate).collect();
+    let rows = SEGMENTS * ROWS_PER_SEGMENT;
+    let bytes: usize = segments.iter().map(Segment::bytes).sum();
+    println!(
+        "{rows} rows in {SEGMENTS} segments, {} bytes per row, made in {:.1} s",
+        bytes / rows,
+        start.elapsed().as_secs_f64()
+    );
+    let segments: Vec<&Segment> = segments.iter().collect();
+    let questions = questions();
+    let mut times = vec![Vec::new(); questions.len()];
+    for _ in 0..=ROUNDS {
+        for ((_, question), times) in questions.iter().zip(&mut times) {
+            let start = Instant::now();
+            let groups = answer(question, &segments).unwrap().rows.len();
+            times.push((start.elapsed().as_secs_f64(), groups));
+        }
+    }
+    let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+    for ((what, _), times) in questions.iter().zip(&mut times) {
+        // The first round reads everything once, to check it.
+        let first = times.remove(0).0;
+        times.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (median, groups) = times[times.len() / 2];
+        println!(
+            "{what:32} {:>8.1} ms {:>6.2} ns/row, {groups} groups (first: {:.0} ms)",
+            median * 1e3,
+            median * cores * 1e9 / rows as f64,
+            first * 1e3
+        );
+    }
+}
+
+fn column(name: &str) -> Dimension {
+    Dimension::Column(name.to_owned())
+}
+
+fn questions() -> Vec<(&'static str, Question)> {
+    let top = Top { count: 100, by: 0, order: Order::Descending };
+    let all =
+        Question { aggregates: vec![Aggregate::Count], top: Some(top), ..Question::default() };
+    let condition = |column: &str, test| vec![vec![Condition { column: column.to_owned(), test }]];
+    let latency = || "latency".to_owned();
+    let hours = (0..240).map(|bucket| bucket * SPAN_NS / 240).collect();
+    vec![
+        ("count by status", Question { group_by: vec![column("status")], ..all.clone() }),
+        (
+            "3 hours x status",
+            Question { group_by: vec![Dimension::Time(hours), column("status")], ..all.clone() },
+        ),
+        (
+            "7 days, one job, by test",
+            Question {
+                range: Some((SPAN_NS / 30 * 23, SPAN_NS)),
+                any_of: condition("job", Test::In(vec!["job-17".to_owned()])),
+                group_by: vec![column("test")],
+                ..all.clone()
+            },
+        ),
+        (
+            "weighted avg by job",
+            Question {
+                group_by: vec![column("job")],
+                aggregates: vec![Aggregate::Avg(latency())],
+                ..all.clone()
+            },
+        ),
+        (
+            "regex on test",
+            Question {
+                any_of: condition("test", Test::Regex("number_0[12].*7$".to_owned())),
+                ..all.clone()
+            },
+        ),
+        (
+            "p99 by status",
+            Question {
+                group_by: vec![column("status")],
+                aggregates: vec![Aggregate::Percentile(0.99, latency())],
+                ..all.clone()
+            },
+        ),
+        ("count by test", Question { group_by: vec![column("test")], ..all.clone() }),
+        (
+            "distinct commits",
+            Question { aggregates: vec![Aggregate::Distinct("commit".to_owned())], ..all.clone() },
+        ),
+        ("job x host", Question { group_by: vec![column("job"), column("host")], ..all.clone() }),
+        (
+            "test x commit",
+            Question { group_by: vec![column("test"), column("commit")], ..all.clone() },
+        ),
+        (
+            "one rare commit",
+            Question {
+                any_of: condition("commit", Test::In(vec!["commit-00007".to_owned()])),
+                ..all
+            },
+        ),
+    ]
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn float(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Small numbers are more frequent.
+    fn skewed(&mut self, below: f64) -> u64 {
+        let float = self.float();
+        (float * float * below) as u64
+    }
+}
+
+fn generate(segment: usize) -> Segment {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (segment as u64 + 1));
+    let mut batch = Batch::new(Arc::new(SchemaState::new(Schema::default())));
+    let rows = (SEGMENTS * ROWS_PER_SEGMENT) as i64;
+    for n in 0..ROWS_PER_SEGMENT {
+        let at = (segment * ROWS_PER_SEGMENT + n) as i64;
+        let mut row = batch.begin_row();
+        // One in fifty has none.
+        if !random.next().is_multiple_of(50) {
+            row.string(
+                "status",
+                ["ok", "failed", "skipped", "error", "flaky", "slow", "lost", "new"]
+                    [random.skewed(8.0) as usize],
+            )
+            .unwrap();
+        }
+        row.string("job", &format!("job-{}", random.skewed(200.0))).unwrap();
+        row.string("test", &format!("test_case_number_{:05}", random.skewed(20_000.0))).unwrap();
+        // Commits come one after the other.
+        let commit = at * 20_000 / rows + (random.next() % 40) as i64;
+        row.string("commit", &format!("commit-{commit:05}")).unwrap();
+        row.string("host", &format!("host-{}", random.next() % 200)).unwrap();
+        if !random.next().is_multiple_of(50) {
+            row.float("latency", -(1.0 - random.float()).ln() * 300.0).unwrap();
+        }
+        for name in ["a", "b", "c", "d", "e"] {
+            row.float(name, random.float()).unwrap();
+        }
+        let weight = if random.next().is_multiple_of(10) { 10.0 } else { 1.0 };
+        row.commit(Nanos(at * (SPAN_NS / rows)), weight).unwrap();
+    }
+    let built = build(&[Source::Batch(&batch)]).unwrap();
+    Segment::open(&built.rows, built.lists.as_ref()).unwrap()
+}
