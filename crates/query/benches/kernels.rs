@@ -1,7 +1,8 @@
 //! How fast questions are answered from segments in memory: `cargo bench -p perflab-query`.
 //!
 //! Milliseconds per question over the generated rows, the median of several rounds in turn, with
-//! all cores; and nanoseconds of one core per row.
+//! all cores; and nanoseconds of one core per row. `-- TEXT` takes only the questions with this
+//! text in their name.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -39,7 +40,10 @@ fn main() {
         start.elapsed().as_secs_f64()
     );
     let segments: Vec<&Segment> = segments.iter().collect();
-    let questions = questions();
+    // Cargo gives a flag of its own.
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let mut questions = questions();
+    questions.retain(|(what, _)| wanted.as_ref().is_none_or(|wanted| what.contains(wanted)));
     let mut times = vec![Vec::new(); questions.len()];
     for _ in 0..=ROUNDS {
         for ((_, question), times) in questions.iter().zip(&mut times) {

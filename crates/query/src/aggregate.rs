@@ -155,14 +155,97 @@ impl Moments {
 /// One aggregate of one segment, by local group.
 #[derive(Debug)]
 pub(crate) enum Local<'s> {
-    Count(Vec<f64>),
+    Count(Counts),
     Samples(Numbers<'s>, Vec<f64>),
     /// Rows, and the weighted sums of 1, of deviations from the middle, and of their squares.
     Moments(Numbers<'s>, Vec<(u64, [f64; 3])>),
     Extremes(Numbers<'s>, Vec<(f64, f64)>),
     Quantile(Numbers<'s>, Vec<Sketch>),
-    /// Pairs of group and code.
-    Distinct(LocalDimension<'s>, HashSet<(u32, u32), RandomState>),
+    /// Of group and code.
+    Distinct(LocalDimension<'s>, Pairs),
+}
+
+/// With few groups, a row's group is often that of the row before it, and adding to a sum has to
+/// wait for the sum before it: so rows take turns among several sums.
+const TURNS: usize = 4;
+/// With more groups than this they are rarely the same, and memory matters more.
+const TURNS_GROUPS_MAX: usize = 1024;
+
+/// The sums of the weights of groups.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Of groups up to [`TURNS_GROUPS_MAX`].
+    turns: Vec<[f64; TURNS]>,
+    sums: Vec<f64>,
+}
+
+impl Counts {
+    fn add(&mut self, block: &Block<'_>, groups: usize) {
+        if groups > TURNS_GROUPS_MAX {
+            self.sums.resize(groups, 0.0);
+            let weighted = block.groups.iter().zip(block.weights);
+            weighted.for_each(|(&group, weight)| self.sums[group as usize] += weight);
+            return;
+        }
+        self.turns.resize(groups, [0.0; TURNS]);
+        let (groups, rest) = block.groups.as_chunks::<TURNS>();
+        let (weights, rest_weights) = block.weights.as_chunks::<TURNS>();
+        for (groups, weights) in groups.iter().zip(weights) {
+            for turn in 0..TURNS {
+                self.turns[groups[turn] as usize][turn] += weights[turn];
+            }
+        }
+        for (&group, &weight) in rest.iter().zip(rest_weights) {
+            self.turns[group as usize][0] += weight;
+        }
+    }
+
+    fn get(&self, group: usize) -> f64 {
+        let turns: f64 = self.turns.get(group).into_iter().flatten().sum();
+        turns + self.sums.get(group).copied().unwrap_or(0.0)
+    }
+}
+
+/// So many pairs have a place each; further ones are hashed.
+const DENSE_PAIRS_MAX: usize = 1 << 22;
+
+/// Which groups have which codes.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    /// How many codes there are.
+    codes: usize,
+    /// 1 for pairs that are there.
+    dense: Vec<u8>,
+    hashed: HashSet<(u32, u32), RandomState>,
+}
+
+impl Pairs {
+    fn new(codes: usize) -> Self {
+        Self { codes, dense: Vec::new(), hashed: HashSet::default() }
+    }
+
+    fn reserve(&mut self, groups: usize) {
+        let wanted = groups.saturating_mul(self.codes).min(DENSE_PAIRS_MAX);
+        if wanted > self.dense.len() {
+            self.dense.resize(wanted, 0);
+        }
+    }
+
+    fn insert(&mut self, group: u32, code: u32) {
+        match self.dense.get_mut(group as usize * self.codes + code as usize) {
+            Some(mark) => *mark = 1,
+            None => {
+                self.hashed.insert((group, code));
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
+        let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        let marks = self.dense.iter().enumerate().filter(|(_, mark)| **mark == 1);
+        let dense = marks.map(move |(at, _)| (narrow(at / self.codes), narrow(at % self.codes)));
+        dense.chain(self.hashed.iter().copied())
+    }
 }
 
 impl<'s> Local<'s> {
@@ -173,7 +256,7 @@ impl<'s> Local<'s> {
     ) -> Result<Self, QueryError> {
         let numbers = |column: &str| Numbers::new(column, segment);
         Ok(match aggregate {
-            Aggregate::Count => Self::Count(Vec::new()),
+            Aggregate::Count => Self::Count(Counts::default()),
             Aggregate::Samples => Self::Samples(numbers("hits")?, Vec::new()),
             Aggregate::Sum(column) | Aggregate::Avg(column) | Aggregate::Stddev(column) => {
                 Self::Moments(numbers(column)?, Vec::new())
@@ -188,7 +271,8 @@ impl<'s> Local<'s> {
             Aggregate::Distinct(_) => {
                 let (dimension, widens) = distinct.expect("made for every such aggregate");
                 let dimension = LocalDimension::new(dimension, segment, *widens)?;
-                Self::Distinct(dimension, HashSet::default())
+                let pairs = Pairs::new(dimension.count());
+                Self::Distinct(dimension, pairs)
             }
         })
     }
@@ -197,10 +281,7 @@ impl<'s> Local<'s> {
     pub(crate) fn add(&mut self, block: &Block<'_>, groups: usize) {
         let weighted = block.groups.iter().zip(block.weights);
         match self {
-            Self::Count(counts) => {
-                counts.resize(groups, 0.0);
-                weighted.for_each(|(&group, weight)| counts[group as usize] += weight);
-            }
+            Self::Count(counts) => counts.add(block, groups),
             Self::Samples(hits, sums) => {
                 sums.resize(groups, 0.0);
                 for (&group, &hits) in block.groups.iter().zip(hits.of(block)) {
@@ -241,9 +322,10 @@ impl<'s> Local<'s> {
             Self::Distinct(dimension, seen) => {
                 let mut codes = vec![0_u32; block.rows.len()];
                 dimension.add_codes(block.rows.clone(), 1, &mut codes);
+                seen.reserve(groups);
                 for (n, &group) in block.groups.iter().enumerate() {
                     let place = block.selected.map_or(n, |selected| selected[n] as usize);
-                    seen.insert((group, codes[place]));
+                    seen.insert(group, codes[place]);
                 }
             }
         }
@@ -287,7 +369,10 @@ impl States {
     pub(crate) fn add(&mut self, local: &Local<'_>, pairs: &[(u32, u32)]) {
         let pairs = pairs.iter().map(|&(from, into)| (from as usize, into as usize));
         match (self, local) {
-            (Self::Sum(sums), Local::Count(local) | Local::Samples(_, local)) => {
+            (Self::Sum(sums), Local::Count(local)) => {
+                pairs.for_each(|(from, into)| sums[into] += local.get(from));
+            }
+            (Self::Sum(sums), Local::Samples(_, local)) => {
                 pairs.for_each(|(from, into)| sums[into] += local[from]);
             }
             (Self::Moments(moments), Local::Moments(numbers, local)) => {
@@ -357,11 +442,11 @@ impl States {
 fn add_distinct(
     distinct: &mut [Distinct],
     dimension: &LocalDimension<'_>,
-    seen: &HashSet<(u32, u32), RandomState>,
+    seen: &Pairs,
     into: &HashMap<usize, usize, RandomState>,
 ) {
     let mut hashes: HashMap<u32, Option<u64>, RandomState> = HashMap::default();
-    for &(group, code) in seen {
+    for (group, code) in seen.iter() {
         let hash = *hashes.entry(code).or_insert_with(|| {
             let key = CellKey::of(&dimension.value(code as usize));
             (key != CellKey::Null).then(|| hash_of(&key))

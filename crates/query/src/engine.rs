@@ -216,9 +216,7 @@ impl<'s> LocalGroups<'s> {
             }
             self.of_rows.truncate(selected.len());
         }
-        for &group in &self.of_rows {
-            self.seen[group as usize] = 1;
-        }
+        self.of_rows.iter().for_each(|&group| self.seen[group as usize] = 1);
     }
 
     fn fill_hashed(&mut self, rows: Range<usize>, selected: Option<&[u32]>) {
