@@ -275,12 +275,24 @@ fn dictionary(codes: &[u32], strings: &[&str]) -> Result<ArrayRef, SegmentError>
     if i32::try_from(text).is_err() {
         return Err(SegmentError::TooMuchText);
     }
-    let values: ArrayRef = Arc::new(StringArray::from_iter_values(strings));
+    let placeholder = codes.contains(&NULL).then(|| placeholder(strings));
+    let values = strings.iter().copied().chain(placeholder.as_deref());
+    let values: ArrayRef = Arc::new(StringArray::from_iter_values(values));
     match Width::of(codes, strings.len()) {
         Width::U8 => dictionary_of::<UInt8Type>(codes, values),
         Width::U16 => dictionary_of::<UInt16Type>(codes, values),
         Width::U32 => dictionary_of::<UInt32Type>(codes, values),
     }
+}
+
+/// The entry after the last string, for the code of null: some readers insist that every code,
+/// even below a null, has an entry, and that entries differ.
+fn placeholder(strings: &[&str]) -> String {
+    let mut placeholder = "(null)".to_owned();
+    while strings.binary_search(&placeholder.as_str()).is_ok() {
+        placeholder.push('\'');
+    }
+    placeholder
 }
 
 fn dictionary_of<K: ArrowDictionaryKeyType>(
@@ -290,7 +302,8 @@ fn dictionary_of<K: ArrowDictionaryKeyType>(
 where
     K::Native: TryFrom<u32>,
 {
-    let keys = keys::<K>(codes, values.len());
+    let has_placeholder = codes.contains(&NULL);
+    let keys = keys::<K>(codes, values.len() - usize::from(has_placeholder));
     Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
 }
 

@@ -82,7 +82,10 @@ impl RawColumn {
         let (Some(offsets), Some(text)) = (self.ranges.get(3), self.ranges.get(4)) else {
             return damaged(format!("column `{}` has no dictionary", self.meta.name));
         };
-        let offsets = self.typed::<i32>(3, offsets.len() / size_of::<i32>())?;
+        // With nulls, the last entry is the placeholder of their code, and no string.
+        let placeholders = usize::from(self.meta.nulls > 0);
+        let offsets = (offsets.len() / size_of::<i32>()).saturating_sub(placeholders);
+        let offsets = self.typed::<i32>(3, offsets)?;
         let text = self.file.slice_with_length(text.start, text.len());
         Ok(Strings { offsets, text })
     }

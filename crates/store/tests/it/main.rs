@@ -8,3 +8,4 @@ mod drain;
 mod home;
 mod ingest;
 mod rig;
+mod segments;

@@ -1,0 +1,35 @@
+"""Reads a segment, and its lists, with pyarrow and with polars; prints what each of them found."""
+
+import json
+import sys
+
+import polars
+import pyarrow
+
+rows_path, lists_path = sys.argv[1:]
+
+
+def by_pyarrow(path):
+    table = pyarrow.ipc.open_file(pyarrow.memory_map(path)).read_all()
+    table.validate(full=True)
+    return table.cast(
+        pyarrow.schema(
+            # Nanoseconds as numbers, which JSON has.
+            field.with_type(pyarrow.int64()) if pyarrow.types.is_timestamp(field.type) else field
+            for field in table.schema
+        )
+    ).to_pylist()
+
+
+def by_polars(path):
+    frame = polars.read_ipc(path)
+    return frame.with_columns(polars.col(polars.Datetime("ns", "UTC")).to_physical()).to_dicts()
+
+
+json.dump(
+    {
+        name: {"rows": read(rows_path), "lists": read(lists_path)}
+        for name, read in {"pyarrow": by_pyarrow, "polars": by_polars}.items()
+    },
+    sys.stdout,
+)
