@@ -65,7 +65,7 @@ impl<'s> Numbers<'s> {
         match other {
             Some(kind) if numbers.ints.is_none() && numbers.floats.is_none() => {
                 let (column, found) = (name.to_owned(), found(kind));
-                Err(QueryError::Kind { column, found, wanted: "numbers" })
+                Err(QueryError::NoNumbers { column, found })
             }
             _ => Ok(numbers),
         }

@@ -1,7 +1,5 @@
 //! Questions as data.
 
-use std::fmt;
-
 /// A question about the rows of one dataset.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
@@ -100,17 +98,6 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        })
-    }
-}
-
 /// What rows are grouped by.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dimension {
@@ -138,21 +125,4 @@ pub enum Aggregate {
     Distinct(String),
     /// The value below which this part of the weight lies, from 0 to 1.
     Percentile(f64, String),
-}
-
-impl Aggregate {
-    /// The column it is computed from.
-    pub fn column(&self) -> Option<&str> {
-        match self {
-            Self::Count => None,
-            Self::Samples => Some("hits"),
-            Self::Sum(column)
-            | Self::Avg(column)
-            | Self::Min(column)
-            | Self::Max(column)
-            | Self::Stddev(column)
-            | Self::Distinct(column)
-            | Self::Percentile(_, column) => Some(column),
-        }
-    }
 }

@@ -81,14 +81,7 @@ impl<'q> Scan<'q> {
     }
 
     fn add(&self, segment: &Segment, table: &mut Table) -> Result<(), QueryError> {
-        let times = segment.times()?;
-        let rows = match self.question.range {
-            None => 0..times.len(),
-            Some((start, end)) => {
-                let first = times.partition_point(|&time| time < start);
-                first..first.max(times.partition_point(|&time| time < end))
-            }
-        };
+        let rows = rows_in(self.question.range, segment.times()?);
         table.rows_scanned += rows.len() as u64;
         let Some(mut filter) = Filter::new(&self.question.any_of, segment)? else {
             return Ok(());
@@ -125,6 +118,13 @@ impl<'q> Scan<'q> {
         }
         table.add(&groups, &locals)
     }
+}
+
+/// The rows of a range of time; times ascend.
+fn rows_in(range: Option<(i64, i64)>, times: &[i64]) -> Range<usize> {
+    let Some((start, end)) = range else { return 0..times.len() };
+    let first = times.partition_point(|&time| time < start);
+    first..first.max(times.partition_point(|&time| time < end))
 }
 
 fn fill_weights(

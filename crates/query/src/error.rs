@@ -7,8 +7,8 @@ use perflab_store::segment::SegmentError;
 pub enum QueryError {
     #[error("`{text}` is no number, and column `{column}` holds numbers")]
     NotANumber { column: String, text: String },
-    #[error("column `{column}` holds {found}; this test is for {wanted}")]
-    Kind { column: String, found: &'static str, wanted: &'static str },
+    #[error("column `{column}` holds {found}, and this takes numbers")]
+    NoNumbers { column: String, found: &'static str },
     #[error("the regular expression for column `{column}` can't be used")]
     Regex {
         column: String,

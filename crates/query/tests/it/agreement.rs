@@ -200,7 +200,7 @@ fn mistakes_are_named() {
     let huge = Test::Regex("(a{1000}){1000}".to_owned());
     assert_eq!(error("s", huge), "the regular expression for column `s` can't be used");
     let wrong = ask("n", Test::NotNull, Aggregate::Avg("s".to_owned())).unwrap_err();
-    assert_eq!(wrong.to_string(), "column `s` holds strings; this test is for numbers");
+    assert_eq!(wrong.to_string(), "column `s` holds strings, and this takes numbers");
     let beyond = ask("n", Test::NotNull, Aggregate::Percentile(1.5, "n".to_owned())).unwrap_err();
     assert_eq!(beyond.to_string(), "percentile 150 is not from 0 to 100");
 }

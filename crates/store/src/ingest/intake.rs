@@ -406,6 +406,18 @@ mod tests {
 
     const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
 
+    fn new_home() -> (TempDir, Arc<Home>) {
+        let dir = TempDir::new().unwrap();
+        let clock = Arc::new(ManualClock::new(NOW));
+        let home = Home::open(dir.path(), HomeSettings::default(), clock).unwrap();
+        (dir, home)
+    }
+
+    fn intake(home: &Home) -> Intake<'_> {
+        let sender = Sender { access: &Access::Everything, door: Door::Ndjson };
+        Intake::new(home, sender, Acknowledge::AsConfigured, Expected::default())
+    }
+
     fn take(intake: &mut Intake<'_>, category: &CategoryName, message: &str) {
         let entry = Entry {
             category,
@@ -419,12 +431,8 @@ mod tests {
     /// Short rows, and after each thousand of them one of very many columns.
     #[test]
     fn a_late_row_of_many_columns_costs_no_more_than_a_few_rows_of_them() {
-        let dir = TempDir::new().unwrap();
-        let clock = Arc::new(ManualClock::new(NOW));
-        let home = Home::open(dir.path(), HomeSettings::default(), clock).unwrap();
-        let sender = Sender { access: &Access::Everything, door: Door::Ndjson };
-        let expected = Expected::default();
-        let mut intake = Intake::new(&home, sender, Acknowledge::AsConfigured, expected);
+        let (_dir, home) = new_home();
+        let mut intake = intake(&home);
         let fields: Vec<_> = (0..4095).map(|n| format!("\"{n}\":1")).collect();
         let wide = format!("{{{}}}", fields.join(","));
         let mut bytes_max = 0;
@@ -448,12 +456,8 @@ mod tests {
 
     #[test]
     fn batches_end_after_so_many_rows_and_all_are_counted() {
-        let dir = TempDir::new().unwrap();
-        let clock = Arc::new(ManualClock::new(NOW));
-        let home = Home::open(dir.path(), HomeSettings::default(), clock).unwrap();
-        let sender = Sender { access: &Access::Everything, door: Door::Ndjson };
-        let expected = Expected::default();
-        let mut intake = Intake::new(&home, sender, Acknowledge::AsConfigured, expected);
+        let (_dir, home) = new_home();
+        let mut intake = intake(&home);
         let category = CategoryName::new("c").unwrap();
         for n in 0..2500 {
             take(&mut intake, &category, &format!("{{\"n\":{n}}}"));

@@ -286,10 +286,6 @@ impl SegmentColumn {
         self.kind
     }
 
-    pub fn nulls(&self) -> usize {
-        self.raw.meta.nulls
-    }
-
     pub(super) fn is_list(&self) -> bool {
         matches!(self.data, ColumnData::List { .. })
     }
