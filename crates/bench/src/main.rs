@@ -26,10 +26,6 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-// The server's allocator: the limits that it is compared with must not lose by theirs.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[derive(Debug, Parser)]
 #[command(about = "Measures perflab on this machine")]
 struct Arguments {

@@ -24,9 +24,6 @@ use clap::Parser;
 use cli::Cli;
 use drop_ins::DropIn;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
     // Before clap or a runtime: a drop-in is started once per message.

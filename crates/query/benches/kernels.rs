@@ -18,10 +18,7 @@ use std::time::Instant;
 use perflab_model::{Batch, Nanos, Schema, SchemaState};
 use perflab_query::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
 use perflab_query::answer;
-use perflab_store::segment::{Segment, Source, build};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use perflab_store::segment::{Segment, Snapshot, Source, build};
 
 const SEGMENTS: usize = 16;
 const ROWS_PER_SEGMENT: usize = 1 << 20;
@@ -31,15 +28,14 @@ const SPAN_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
 
 fn main() {
     let start = Instant::now();
-    let segments: Vec<Segment> = (0..SEGMENTS).map(generate).collect();
+    let snapshot = Snapshot::of((0..SEGMENTS).map(generate));
     let rows = SEGMENTS * ROWS_PER_SEGMENT;
-    let bytes: usize = segments.iter().map(Segment::bytes).sum();
+    let bytes: usize = snapshot.segments.iter().map(|segment| segment.bytes()).sum();
     println!(
         "{rows} rows in {SEGMENTS} segments, {} bytes per row, made in {:.1} s",
         bytes / rows,
         start.elapsed().as_secs_f64()
     );
-    let segments: Vec<&Segment> = segments.iter().collect();
     // Cargo gives a flag of its own.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let mut questions = questions();
@@ -48,7 +44,7 @@ fn main() {
     for _ in 0..=ROUNDS {
         for ((_, question), times) in questions.iter().zip(&mut times) {
             let start = Instant::now();
-            let groups = answer(question, &segments).unwrap().rows.len();
+            let groups = answer(question, &snapshot).unwrap().rows.len();
             times.push((start.elapsed().as_secs_f64(), groups));
         }
     }

@@ -1,10 +1,11 @@
 //! Answering a question: every segment by itself, in parallel, then all of them together.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use perflab_store::segment::{Segment, Weights};
+use perflab_store::segment::{Segment, Snapshot, Weights};
 use rayon::prelude::*;
 
 use crate::aggregate::{Block, Local, States};
@@ -37,13 +38,14 @@ pub struct AnswerRow {
     pub values: Vec<Option<f64>>,
 }
 
-/// Answers a question from these segments.
-pub fn answer(question: &Question, segments: &[&Segment]) -> Result<Answer, QueryError> {
+/// Answers a question from the rows of a dataset.
+pub fn answer(question: &Question, snapshot: &Snapshot) -> Result<Answer, QueryError> {
     if question.group_by.len() > DIMENSIONS_MAX {
         return Err(QueryError::TooManyDimensions);
     }
-    let scan = Scan::new(question, segments);
-    let table = segments
+    let scan = Scan::new(question, &snapshot.segments);
+    let table = snapshot
+        .segments
         .par_iter()
         .try_fold(
             || Table::new(question),
@@ -66,7 +68,7 @@ struct Scan<'q> {
 }
 
 impl<'q> Scan<'q> {
-    fn new(question: &'q Question, segments: &[&Segment]) -> Self {
+    fn new(question: &'q Question, segments: &[Arc<Segment>]) -> Self {
         let column = |aggregate: &Aggregate| {
             let Aggregate::Distinct(column) = aggregate else { return None };
             let dimension = Dimension::Column(column.clone());

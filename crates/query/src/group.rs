@@ -1,6 +1,7 @@
 //! What rows of a segment are grouped by: codes per dimension, and what they stand for.
 
 use std::ops::{AddAssign, Mul, Range};
+use std::sync::Arc;
 
 use arrow::buffer::BooleanBuffer;
 use foldhash::fast::RandomState;
@@ -140,7 +141,7 @@ impl<'s> LocalDimension<'s> {
 }
 
 /// Whether a name holds both integers and floats, in whichever of the segments.
-pub(crate) fn widens(dimension: &Dimension, segments: &[&Segment]) -> bool {
+pub(crate) fn widens(dimension: &Dimension, segments: &[Arc<Segment>]) -> bool {
     let Dimension::Column(name) = dimension else { return false };
     let has = |kind| segments.iter().any(|segment| segment.column(name, kind).is_some());
     has(Kind::Int) && has(Kind::Float)

@@ -13,10 +13,6 @@ use perflab_wire::{BodyForm, Codec, Limits, MessageForm, Registry, Request, deco
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The allocator of the binary: the system's gives large buffers back to the kernel each time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const MESSAGES: usize = 20_000;
 const MESSAGES_PER_BODY: usize = 1_000;
 const ROUNDS: usize = 7;

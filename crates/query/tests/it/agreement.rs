@@ -4,6 +4,7 @@ use perflab_query::algebra::{
     Aggregate, Comparison, Condition, Dimension, Order, Question, Test, Top,
 };
 use perflab_query::{AnswerRow, QueryError, answer};
+use perflab_store::segment::Snapshot;
 use proptest::prelude::*;
 
 use crate::data::{Row, item, row, segment_of};
@@ -144,9 +145,9 @@ proptest! {
         parts in prop::collection::vec(prop::collection::vec(row(), 0..30), 0..4),
         question in question(),
     ) {
-        let segments: Vec<_> = parts.iter().map(|rows| segment_of(rows)).collect();
+        let snapshot = Snapshot::of(parts.iter().map(|rows| segment_of(rows)));
         let rows: Vec<Row> = parts.concat();
-        let found = answer(&question, &segments.iter().collect::<Vec<_>>()).unwrap();
+        let found = answer(&question, &snapshot).unwrap();
         let expected = sorted(reference::answer(&question, &rows));
         let scale = scale(&rows);
         let found_rows = sorted(found.rows);
@@ -176,14 +177,14 @@ fn ask(column: &str, test: Test, aggregate: Aggregate) -> Result<f64, QueryError
         },
         Row { time: 1, weight: 1.0, cells: Vec::new() },
     ];
-    let segment = segment_of(&rows);
+    let snapshot = Snapshot::of([segment_of(&rows)]);
     let condition = Condition { column: column.to_owned(), test };
     let question = Question {
         any_of: vec![vec![condition]],
         aggregates: vec![aggregate],
         ..Question::default()
     };
-    Ok(answer(&question, &[&segment])?.rows[0].values[0].unwrap_or(f64::NAN))
+    Ok(answer(&question, &snapshot)?.rows[0].values[0].unwrap_or(f64::NAN))
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn the_first_groups_come_in_order() {
             cells: vec![("i".to_owned(), crate::data::Cell::Int(n % 8))],
         })
         .collect();
-    let segments = [segment_of(&rows[..13]), segment_of(&rows[13..])];
+    let snapshot = Snapshot::of([segment_of(&rows[..13]), segment_of(&rows[13..])]);
     let ask = |count, order| {
         let question = Question {
             group_by: vec![Dimension::Column("i".to_owned())],
@@ -235,7 +236,7 @@ fn the_first_groups_come_in_order() {
             top: Some(Top { count, by: 0, order }),
             ..Question::default()
         };
-        let rows = answer(&question, &[&segments[0], &segments[1]]).unwrap().rows;
+        let rows = answer(&question, &snapshot).unwrap().rows;
         rows.iter().map(|row| row.values[0].unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(ask(3, Order::Descending), [20.0, 20.0, 15.0]);

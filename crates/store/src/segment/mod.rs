@@ -13,6 +13,7 @@ mod file;
 mod image;
 mod lists;
 mod meta;
+mod snapshot;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod tests;
 pub use build::{Built, build};
 pub use column::{Codes, ColumnData, Ints, SegmentColumn, Strings, Weights};
 pub use lists::ListTable;
+pub use snapshot::Snapshot;
 pub use source::Source;
 
 use std::collections::HashMap;
