@@ -34,7 +34,7 @@ impl RecordDecoder {
         Self { registry: home.registry(), declared: HashMap::new(), open }
     }
 
-    /// A batch of the one row that the record holds.
+    /// A batch of the rows that the record holds: one, except of bulk records.
     pub fn decode(
         &mut self,
         home: &Home,

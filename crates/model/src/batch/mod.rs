@@ -62,6 +62,11 @@ impl Batch {
         }
     }
 
+    /// An empty batch for the same dataset.
+    pub fn fresh(&self) -> Self {
+        Self::new(Arc::clone(&self.schema))
+    }
+
     /// Starts a row. Dropped without [`RowBuilder::commit`], it leaves the batch as it was.
     pub fn begin_row(&mut self) -> RowBuilder<'_> {
         RowBuilder::new(self)

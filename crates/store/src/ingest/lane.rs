@@ -125,6 +125,9 @@ impl Lane {
         if self.open.is_none() {
             self.open = Some(OpenGroup::new(&self.category, stamp)?);
         }
+        if codec == Codec::Bulk {
+            self.end_batch();
+        }
         decode(codec, message, stamp.arrival, registry, &mut self.batch)
             .map_err(|error| Refused::new(EntryCode::Error, chain(&error)))?;
         if let Some(open) = &mut self.open {

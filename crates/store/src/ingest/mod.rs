@@ -43,6 +43,7 @@ pub enum Door {
     ScribeForm,
     ScribeJson,
     Ndjson,
+    Arrow,
     Spool,
 }
 
@@ -52,6 +53,7 @@ impl Door {
             Self::ScribeForm => "scribe_logs form",
             Self::ScribeJson => "scribe_logs json",
             Self::Ndjson => "api/log",
+            Self::Arrow => "api/log arrow",
             Self::Spool => "spool",
         }
     }
