@@ -11,6 +11,10 @@ pub struct Question {
     pub aggregates: Vec<Aggregate>,
     /// Only the first groups; `None`: all of them, in no order.
     pub top: Option<Top>,
+    /// Whether the answer has all groups together that are not among the first.
+    pub with_other: bool,
+    /// Whether the answer has all groups together.
+    pub with_total: bool,
 }
 
 /// Which groups come first. Groups without a value come last.

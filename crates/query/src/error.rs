@@ -1,5 +1,7 @@
 //! What can be wrong with a question, and how much it may cost.
 
+use std::time::Duration;
+
 use perflab_store::segment::SegmentError;
 
 /// Why a question has no answer.
@@ -19,6 +21,19 @@ pub enum QueryError {
     TooManyDimensions,
     #[error("more than {GROUPS_MAX} groups: group by fewer columns, or ask about less")]
     TooManyGroups,
+    #[error(
+        "the answer needs more than the {} MiB of memory that a question may use: ask about less \
+         time, or group by fewer columns",
+        limit >> 20
+    )]
+    TooMuchMemory { limit: usize },
+    #[error(
+        "the answer took longer than the {} s that a question may take: ask about less time",
+        limit.as_secs_f64()
+    )]
+    TimedOut { limit: Duration },
+    #[error("the question was canceled")]
+    Canceled,
     #[error("there is no aggregate {0} to order by")]
     Order(usize),
     #[error("percentile {0} is not from 0 to 100")]
@@ -29,7 +44,7 @@ pub enum QueryError {
 
 /// The most columns to group by.
 pub(crate) const DIMENSIONS_MAX: usize = 8;
-/// The most groups of one answer, before the top of them is taken.
+/// The most groups of one answer.
 pub(crate) const GROUPS_MAX: usize = 1 << 24;
 /// How large a compiled regular expression may be, in bytes.
 pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;

@@ -5,17 +5,27 @@
 //! places in dense arrays of codes. Strings are looked at again only for the groups that are
 //! shown.
 
-mod aggregate;
 pub mod algebra;
+mod dense;
 mod distinct;
 mod engine;
 mod error;
 mod filter;
 mod group;
+mod kernels;
+mod limits;
+mod local;
+mod numbering;
+mod prepare;
 mod sketch;
+mod source;
+mod sparse;
+mod states;
+mod table;
 pub mod time;
 mod value;
 
-pub use engine::{Answer, AnswerRow, answer};
+pub use engine::{Answer, AnswerRow, answer, answer_by};
 pub use error::QueryError;
+pub use limits::{Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};
 pub use value::Value;

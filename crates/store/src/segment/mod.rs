@@ -17,12 +17,14 @@ mod snapshot;
 mod source;
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
 pub use build::{Built, build};
 pub use column::{Codes, ColumnData, Ints, SegmentColumn, Strings, Weights};
 pub use lists::ListTable;
 pub use snapshot::Snapshot;
 pub use source::Source;
+pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
 use std::collections::HashMap;
 
