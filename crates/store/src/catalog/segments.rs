@@ -125,6 +125,19 @@ impl Catalog {
         })
     }
 
+    /// Forgets which records segments were made of: the log that had them is another one now.
+    pub fn forget_sequences(&self) -> Result<(), CatalogError> {
+        self.with(WRITE, |connection| {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(
+                "UPDATE segments SET first_seq = 0, end_seq = 0;
+                 UPDATE datasets SET flushed_end = 0;
+                 UPDATE progress SET replay_from = 0;",
+            )?;
+            transaction.commit()
+        })
+    }
+
     /// Changes the set of segments of a dataset, all or nothing.
     pub fn change_segments(
         &self,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use perflab_model::Nanos;
+
 use super::steps::FLUSH;
 use super::{KeepError, Keeper};
 use crate::catalog::SegmentChange;
@@ -9,9 +11,9 @@ use crate::segment::{Source, build};
 use crate::tables::Flush;
 
 impl Keeper {
-    /// Makes images of what waits long enough, and writes memory tables to files that are large
-    /// enough or old enough, or must go because all together are too large.
-    pub(super) fn make_room(&self) {
+    /// Makes images of what waits, where that is much, and writes memory tables to files that are
+    /// full, or whose rows came before `before`, or that must go because all together are large.
+    pub(super) fn make_room(&self, before: Option<Nanos>) {
         for dataset in self.tables.to_freeze() {
             if let Err(error) = self.tables.freeze(&dataset) {
                 let error = KeepError::Segment { dataset: dataset.to_string(), error };
@@ -19,7 +21,7 @@ impl Keeper {
             }
         }
         while !self.tables.is_stopping()
-            && let Some(dataset) = self.tables.next_to_flush(self.clock.now())
+            && let Some(dataset) = self.tables.next_to_flush(before)
         {
             if let Err(error) = self.flush(&dataset) {
                 self.tell(&error, "rows stay in memory: they could not be written to a file");

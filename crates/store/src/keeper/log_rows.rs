@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::datasets::Datasets;
 use crate::ingest::BATCH_ROWS_MAX;
 use crate::record::decode_record;
-use crate::tables::GroupRows;
+use crate::tables::{Delivery, GroupRows};
 
 /// Rows that were read are handed on when they take this much memory,
 const READ_BYTES_MAX: usize = 16 << 20;
@@ -36,9 +36,11 @@ pub(super) struct LogRows<'k> {
 }
 
 /// Rows of a dataset, and the sequences that they are from.
-pub(super) struct DatasetRows {
-    pub(super) span: (u64, u64),
-    pub(super) rows: GroupRows,
+struct DatasetRows {
+    span: (u64, u64),
+    /// When the first of them arrived.
+    came: Nanos,
+    rows: GroupRows,
     schema: Arc<SchemaState>,
     batch: Batch,
     ended_bytes: usize,
@@ -63,11 +65,12 @@ impl<'k> LogRows<'k> {
             return;
         }
         let (catalog, datasets) = (self.catalog, self.datasets);
+        let arrival = Nanos(group.arrival_ns);
         let rows = self.rows.entry(dataset).or_insert_with_key(|dataset| {
-            DatasetRows::new(schema_of(catalog, datasets, dataset), record.seq)
+            DatasetRows::new(schema_of(catalog, datasets, dataset), record.seq, arrival)
         });
         let before = rows.bytes();
-        if !rows.decode(record.payload, Nanos(group.arrival_ns), &self.registry) {
+        if !rows.decode(record.payload, arrival, &self.registry) {
             self.unreadable += 1;
         }
         rows.span.1 = record.seq + 1;
@@ -81,10 +84,13 @@ impl<'k> LogRows<'k> {
     }
 
     /// What was read since the last time.
-    pub(super) fn take(&mut self) -> HashMap<Arc<str>, DatasetRows> {
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (Arc<str>, Delivery)> {
         (self.bytes, self.records) = (0, 0);
-        self.rows.values_mut().for_each(DatasetRows::end_batch);
-        std::mem::take(&mut self.rows)
+        self.rows.drain().map(|(dataset, mut rows)| {
+            rows.end_batch();
+            let DatasetRows { span, came, rows, .. } = rows;
+            (dataset, Delivery::new(span, came, rows, Vec::new()))
+        })
     }
 
     fn source(&mut self, category: &str) -> Option<(Arc<str>, u64)> {
@@ -127,9 +133,9 @@ fn anything() -> Arc<SchemaState> {
 }
 
 impl DatasetRows {
-    fn new(schema: Arc<SchemaState>, first_seq: u64) -> Self {
+    fn new(schema: Arc<SchemaState>, first_seq: u64, came: Nanos) -> Self {
         let (rows, batch) = (GroupRows::default(), Batch::new(Arc::clone(&schema)));
-        Self { span: (first_seq, first_seq), rows, schema, batch, ended_bytes: 0 }
+        Self { span: (first_seq, first_seq), came, rows, schema, batch, ended_bytes: 0 }
     }
 
     fn bytes(&self) -> usize {

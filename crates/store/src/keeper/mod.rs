@@ -101,11 +101,12 @@ impl Keeper {
     /// Does everything that is to be done now.
     pub(crate) fn tend(&self) {
         let _tending = self.tending.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = || Some(self.clock.now().saturating_sub(self.tables.limits().flush_after));
         self.catch_up();
-        self.make_room();
+        self.make_room(due());
         self.rebuild_damaged();
         while !self.tables.is_stopping() && self.compact_next() {
-            self.make_room();
+            self.make_room(due());
         }
         self.retain_datasets();
     }

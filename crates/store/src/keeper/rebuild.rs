@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use perflab_log::{ReadError, ReadFrom, ReadItem};
-use perflab_model::Batch;
 
 use super::steps::REBUILD;
 use super::{KeepError, Keeper};
 use crate::catalog::{SegmentChange, SegmentEntry};
 use crate::segment::{ListTable, Segment, SegmentError, Source, build};
-use crate::tables::DamagedSegment;
+use crate::tables::{DamagedSegment, Delivery};
 
 impl Keeper {
     /// Takes a segment out of use if it is a file of this dataset and its bytes are damaged; it is
@@ -53,9 +52,10 @@ impl Keeper {
 
     fn rebuild(&self, dataset: &Arc<str>, damaged: &DamagedSegment) -> Result<(), KeepError> {
         let entry = &damaged.entry;
-        let batches = self.read_span(dataset, entry)?;
-        let sources: Vec<Source<'_>> = batches.iter().map(Source::Batch).collect();
-        let rows: usize = batches.iter().map(Batch::len).sum();
+        let read = self.read_span(dataset, entry)?;
+        let batches: Vec<_> = read.iter().flat_map(Delivery::batches).collect();
+        let sources: Vec<_> = batches.iter().map(|batch| Source::Batch(batch)).collect();
+        let rows = batches.iter().map(|batch| batch.len()).sum();
         let file = if rows == 0 {
             None
         } else {
@@ -82,7 +82,11 @@ impl Keeper {
     }
 
     /// The rows of a dataset that the log still holds of a segment's span.
-    fn read_span(&self, dataset: &str, entry: &SegmentEntry) -> Result<Vec<Batch>, ReadError> {
+    fn read_span(
+        &self,
+        dataset: &str,
+        entry: &SegmentEntry,
+    ) -> Result<Option<Delivery>, ReadError> {
         let mut reader = self.log.read(None, ReadFrom::Seq(entry.first_seq));
         let mut rows = self.log_rows(|name| (name == dataset).then_some(entry.first_seq));
         while reader.position() < entry.end_seq
@@ -93,8 +97,7 @@ impl Keeper {
                 rows.add(&group, &record);
             }
         }
-        let read = rows.take().into_values();
-        Ok(read.flat_map(|rows| rows.rows.into_batches()).collect())
+        Ok(rows.take().next().map(|(_, rows)| rows))
     }
 }
 

@@ -13,7 +13,7 @@ impl Keeper {
     /// Reads the log until the store follows it, or until it can't go on for now.
     pub(super) fn catch_up(&self) {
         while let Some(from) = self.tables.behind_from() {
-            self.make_room();
+            self.make_room(None);
             if !self.tables.has_room() {
                 return;
             }
@@ -56,10 +56,9 @@ impl Keeper {
 
     /// Puts rows that were read into the memory tables, and what is then too much into files.
     fn hand_over(&self, rows: &mut LogRows<'_>, end_seq: u64) {
-        let read = rows.take().into_iter();
-        let read = read.map(|(dataset, rows)| (dataset, rows.span, rows.rows));
-        self.tables.deliver_read(read.collect(), self.clock.now(), end_seq);
-        self.make_room();
+        self.tables.deliver_read(rows.take(), end_seq);
+        // However old they are: more of them are about to come.
+        self.make_room(None);
     }
 
     pub(super) fn log_rows<'k>(&'k self, wanted: impl Fn(&str) -> Option<u64> + 'k) -> LogRows<'k> {

@@ -45,6 +45,7 @@ impl Keeper {
     /// damaged is set aside, to be made again.
     pub(crate) fn open(home: &Path, parts: Parts) -> Result<Self, StartError> {
         let Parts { log, catalog, datasets, registry, clock, disk, limits, fault } = parts;
+        check_log(&catalog, log.end())?;
         let replay_from = catalog.replay_from()?;
         let keeper = Self {
             tables: Arc::new(Tables::new(limits, replay_from)),
@@ -90,7 +91,7 @@ impl Keeper {
                 }
             }
         }
-        if set.flushed_end > 0 {
+        if set.flushed_end > 0 || !set.segments.is_empty() {
             self.tables.add_dataset(set.dataset.as_str().into(), set.flushed_end, files, damaged);
         }
     }
@@ -122,4 +123,20 @@ impl Keeper {
         }
         Ok(())
     }
+}
+
+/// A log that ends before what segments were made of is not the one that they are from: its
+/// records must not be taken for those.
+fn check_log(catalog: &Catalog, log_end: u64) -> Result<(), CatalogError> {
+    let flushed = catalog.segment_sets()?.iter().map(|set| set.flushed_end).max();
+    let known_end = catalog.replay_from()?.max(flushed.unwrap_or(0));
+    if log_end < known_end {
+        tracing::error!(
+            log_end,
+            known_end,
+            "the log has lost records at its end: segments keep their rows, and can't be rebuilt"
+        );
+        catalog.forget_sequences()?;
+    }
+    Ok(())
 }

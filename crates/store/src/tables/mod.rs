@@ -14,7 +14,7 @@ mod table;
 
 pub use limits::TableLimits;
 
-pub(crate) use rows::GroupRows;
+pub(crate) use rows::{Delivery, GroupRows};
 pub(crate) use table::{DamagedSegment, FileSegment, Files, Image};
 
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ use perflab_model::Nanos;
 
 use crate::segment::{Segment, SegmentError, Snapshot};
 use limits::IN_FLIGHT_BYTES_MAX;
-use rows::{Delivery, Reserved};
+use rows::Reserved;
 use table::Table;
 
 #[derive(Debug)]
@@ -160,19 +160,17 @@ impl Tables {
         }
     }
 
-    /// Takes in what was read from the log, up to `end_seq`. False when there is no room for more.
+    /// Takes in what was read from the log, up to `end_seq`.
     pub(crate) fn deliver_read(
         &self,
-        rows: Vec<(Arc<str>, (u64, u64), GroupRows)>,
-        came: Nanos,
+        rows: impl Iterator<Item = (Arc<str>, Delivery)>,
         end_seq: u64,
-    ) -> bool {
+    ) {
         let mut state = self.lock();
-        for (dataset, span, rows) in rows {
-            state.push(&self.limits, dataset, Delivery::new(span, came, rows, Vec::new()));
+        for (dataset, delivery) in rows {
+            state.push(&self.limits, dataset, delivery);
         }
         state.delivered = state.delivered.max(end_seq);
-        state.has_room(&self.limits)
     }
 
     /// Follows the log from now on, if everything before `end_seq` was read and `log_end` is no
@@ -275,10 +273,11 @@ impl Tables {
         full.map(|(dataset, _)| Arc::clone(dataset)).collect()
     }
 
-    /// The dataset whose memory table is to be written to a file next, if any is.
-    pub(crate) fn next_to_flush(&self, now: Nanos) -> Option<Arc<str>> {
+    /// The dataset whose memory table is to be written to a file next, if any is: one that is
+    /// full or whose rows came before `before`, else the largest if all together are large.
+    pub(crate) fn next_to_flush(&self, before: Option<Nanos>) -> Option<Arc<str>> {
         let state = self.lock();
-        let due = state.by_dataset.iter().find(|(_, table)| self.must_flush(table, now));
+        let due = state.by_dataset.iter().find(|(_, table)| self.must_flush(table, before));
         let largest = || {
             let is_crowded = state.memory_bytes > self.limits.memory_bytes / 2;
             let tables = state.by_dataset.iter().filter(|_| is_crowded);
@@ -288,11 +287,10 @@ impl Tables {
         due.or_else(largest).map(|(dataset, _)| Arc::clone(dataset))
     }
 
-    fn must_flush(&self, table: &Table, now: Nanos) -> bool {
-        let Some(since) = table.since() else { return false };
+    fn must_flush(&self, table: &Table, before: Option<Nanos>) -> bool {
         table.memory_rows() >= self.limits.flush_rows
             || table.memory_bytes() >= self.limits.flush_bytes
-            || since.saturating_add(self.limits.flush_after) <= now
+            || table.since().zip(before).is_some_and(|(since, before)| since <= before)
     }
 
     /// Takes the images of a dataset that go into one file. They stay where they are until

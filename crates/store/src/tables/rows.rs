@@ -37,10 +37,6 @@ impl GroupRows {
         self.batches.iter().map(Batch::bytes).sum()
     }
 
-    pub(crate) fn into_batches(self) -> Vec<Batch> {
-        self.batches
-    }
-
     fn rows(&self) -> usize {
         self.batches.iter().map(Batch::len).sum()
     }
@@ -88,7 +84,7 @@ impl Drop for Reserved {
 pub(crate) struct Delivery {
     pub(super) first_seq: u64,
     pub(super) end_seq: u64,
-    /// When it was sent to the log.
+    /// When it came to perflab.
     pub(super) came: Nanos,
     pub(super) rows: usize,
     pub(super) bytes: usize,
@@ -101,7 +97,7 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     /// `dropped` is sorted.
-    pub(super) fn new(
+    pub(crate) fn new(
         (first_seq, end_seq): (u64, u64),
         came: Nanos,
         group: GroupRows,
@@ -122,7 +118,7 @@ impl Delivery {
     }
 
     /// The rows that are in the log.
-    pub(super) fn batches(&self) -> Vec<Cow<'_, Batch>> {
+    pub(crate) fn batches(&self) -> Vec<Cow<'_, Batch>> {
         let batches = self.group.batches.iter();
         if self.dropped.is_empty() {
             return batches.map(Cow::Borrowed).collect();

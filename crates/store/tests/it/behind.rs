@@ -89,6 +89,36 @@ fn a_catalog_that_is_lost_loses_no_row_that_the_log_has() {
     assert_eq!(fs::read_dir(aside.path().join("1")).unwrap().count(), 1, "nor its file");
 }
 
+#[test]
+fn a_log_that_is_lost_takes_no_segment_along_and_hides_no_new_row() {
+    let dir = TempDir::new().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let home = open_at(dir.path(), small(), &clock);
+    log(&home, "d", "{\"n\":1}\n{\"n\":2}");
+    flush(&home, &clock);
+    drop(home);
+    fs::remove_dir_all(dir.path().join("log")).unwrap();
+    let home = open_at(dir.path(), small(), &clock);
+    log(&home, "d", "{\"n\":3}");
+    assert_eq!(rows(&home, "d").len(), 3);
+    flush(&home, &clock);
+    drop(home);
+    assert_eq!(rows(&open_at(dir.path(), small(), &clock), "d").len(), 3);
+}
+
+#[test]
+fn rows_that_came_long_ago_go_into_a_file_at_the_next_start() {
+    let dir = TempDir::new().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let home = open_at(dir.path(), small(), &clock);
+    log(&home, "d", "{\"n\":1}");
+    drop(home);
+    clock.advance(TableLimits::DEFAULT.flush_after);
+    let home = open_at(dir.path(), small(), &clock);
+    home.tend();
+    assert_eq!(home.datasets().unwrap()[0].segments, 1);
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     /// So many rows for one of a few datasets, from this number of their producer on.
