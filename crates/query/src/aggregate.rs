@@ -99,7 +99,7 @@ impl<'s> Numbers<'s> {
     }
 }
 
-fn found(kind: Kind) -> &'static str {
+pub(crate) fn found(kind: Kind) -> &'static str {
     match kind {
         Kind::Int | Kind::Float => "numbers",
         Kind::String => "strings",

@@ -12,10 +12,13 @@ mod engine;
 mod error;
 mod filter;
 mod group;
+mod selection;
 mod sketch;
 pub mod time;
 mod value;
+pub mod views;
 
 pub use engine::{Answer, AnswerRow, answer};
 pub use error::QueryError;
+pub use selection::Selection;
 pub use value::Value;
