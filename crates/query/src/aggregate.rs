@@ -159,6 +159,8 @@ pub(crate) enum Local<'s> {
     Samples(Numbers<'s>, Vec<f64>),
     /// Rows, and the weighted sums of 1, of deviations from the middle, and of their squares.
     Moments(Numbers<'s>, Vec<(u64, [f64; 3])>),
+    /// The sums of the weights and of their squares.
+    Weights(Option<Numbers<'s>>, Vec<[f64; 2]>),
     Extremes(Numbers<'s>, Vec<(f64, f64)>),
     Quantile(Numbers<'s>, Vec<Sketch>),
     /// Of group and code.
@@ -261,6 +263,10 @@ impl<'s> Local<'s> {
             Aggregate::Sum(column) | Aggregate::Avg(column) | Aggregate::Stddev(column) => {
                 Self::Moments(numbers(column)?, Vec::new())
             }
+            Aggregate::EffectiveSize(column) => {
+                let numbers = column.as_deref().map(numbers).transpose()?;
+                Self::Weights(numbers, Vec::new())
+            }
             Aggregate::Min(column) | Aggregate::Max(column) => {
                 Self::Extremes(numbers(column)?, Vec::new())
             }
@@ -302,6 +308,16 @@ impl<'s> Local<'s> {
                     }
                 }
             }
+            Self::Weights(numbers, sums) => {
+                sums.resize(groups, [0.0; 2]);
+                let numbers = numbers.as_mut().map(|numbers| numbers.of(block));
+                for (n, (&group, &weight)) in weighted.enumerate() {
+                    if numbers.is_none_or(|numbers| !numbers[n].is_nan()) {
+                        sums[group as usize][0] += weight;
+                        sums[group as usize][1] += weight * weight;
+                    }
+                }
+            }
             Self::Extremes(numbers, ends) => {
                 ends.resize(groups, (f64::INFINITY, f64::NEG_INFINITY));
                 for (&group, &value) in block.groups.iter().zip(numbers.of(block)) {
@@ -337,6 +353,7 @@ impl<'s> Local<'s> {
 pub(crate) enum States {
     Sum(Vec<f64>),
     Moments(Vec<Moments>),
+    Weights(Vec<[f64; 2]>),
     Extremes(Vec<(f64, f64)>),
     Quantile(Vec<Sketch>),
     Distinct(Vec<Distinct>),
@@ -349,6 +366,7 @@ impl States {
             Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => {
                 Self::Moments(Vec::new())
             }
+            Aggregate::EffectiveSize(_) => Self::Weights(Vec::new()),
             Aggregate::Min(_) | Aggregate::Max(_) => Self::Extremes(Vec::new()),
             Aggregate::Percentile(..) => Self::Quantile(Vec::new()),
             Aggregate::Distinct(_) => Self::Distinct(Vec::new()),
@@ -359,6 +377,7 @@ impl States {
         match self {
             Self::Sum(sums) => sums.resize(groups, 0.0),
             Self::Moments(moments) => moments.resize(groups, Moments::default()),
+            Self::Weights(sums) => sums.resize(groups, [0.0; 2]),
             Self::Extremes(ends) => ends.resize(groups, (f64::INFINITY, f64::NEG_INFINITY)),
             Self::Quantile(sketches) => sketches.resize(groups, Sketch::default()),
             Self::Distinct(distinct) => distinct.resize(groups, Distinct::default()),
@@ -380,6 +399,10 @@ impl States {
                     moments[into].merge(&Moments::around(numbers.middle, local[from]));
                 });
             }
+            (Self::Weights(sums), Local::Weights(_, local)) => pairs.for_each(|(from, into)| {
+                sums[into][0] += local[from][0];
+                sums[into][1] += local[from][1];
+            }),
             (Self::Extremes(ends), Local::Extremes(_, local)) => pairs.for_each(|(from, into)| {
                 ends[into].0 = ends[into].0.min(local[from].0);
                 ends[into].1 = ends[into].1.max(local[from].1);
@@ -405,6 +428,10 @@ impl States {
             (Self::Moments(moments), Self::Moments(other)) => {
                 pairs.for_each(|(from, into)| moments[into].merge(&other[from]));
             }
+            (Self::Weights(sums), Self::Weights(other)) => pairs.for_each(|(from, into)| {
+                sums[into][0] += other[from][0];
+                sums[into][1] += other[from][1];
+            }),
             (Self::Extremes(ends), Self::Extremes(other)) => pairs.for_each(|(from, into)| {
                 ends[into].0 = ends[into].0.min(other[from].0);
                 ends[into].1 = ends[into].1.max(other[from].1);
@@ -424,6 +451,10 @@ impl States {
         match self {
             Self::Sum(sums) => Some(sums[group]),
             Self::Moments(moments) => moments[group].finish(aggregate),
+            Self::Weights(sums) => {
+                let [weight, squares] = sums[group];
+                (squares > 0.0).then(|| weight * weight / squares)
+            }
             Self::Extremes(ends) => {
                 let (least, most) = ends[group];
                 let is_least = matches!(aggregate, Aggregate::Min(_));

@@ -2,6 +2,8 @@
 
 use perflab_store::segment::SegmentError;
 
+use crate::compare::MEASUREMENTS_MAX;
+use crate::expression::{COMPUTED_MAX, ExpressionError};
 use crate::views::{BINS_MAX, SAMPLES_MAX};
 
 /// Why a question has no answer.
@@ -35,6 +37,18 @@ pub enum QueryError {
     TooManyNodes,
     #[error("the graph has more than {GRAPH_EDGES_MAX} edges: select fewer rows")]
     TooManyEdges,
+    #[error("the expression of column `{column}` can't be used")]
+    Expression {
+        column: String,
+        #[source]
+        error: ExpressionError,
+    },
+    #[error("column `{column}` is there already: give the computed one another name")]
+    NameTaken { column: String },
+    #[error("more than {COMPUTED_MAX} values to compute: ask about a shorter time")]
+    TooMuchComputed,
+    #[error("more than {MEASUREMENTS_MAX} measurements to judge: select fewer rows")]
+    TooManyMeasurements,
     #[error(transparent)]
     Segment(#[from] SegmentError),
 }

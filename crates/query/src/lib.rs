@@ -7,13 +7,18 @@
 
 mod aggregate;
 pub mod algebra;
+pub mod compare;
+pub mod differs;
 mod distinct;
 mod engine;
 mod error;
+pub mod export;
+pub mod expression;
 mod filter;
 mod group;
 mod selection;
 mod sketch;
+mod statistics;
 pub mod time;
 mod value;
 pub mod views;

@@ -203,3 +203,15 @@ fn heat_of(
     })?;
     Ok(Heat { all, buckets, ..heat })
 }
+
+/// The sum of the weights in each bin, the first and the last being open to their sides.
+pub(crate) fn bin_weights(
+    column: &str,
+    borders: &[f64],
+    selection: &Selection,
+    snapshot: &Snapshot,
+) -> Result<Vec<f64>, QueryError> {
+    let (column, count) = (column.to_owned(), borders.len());
+    let question = DistributionQuestion { column, bins: Bins::Linear, count, starts: Vec::new() };
+    Ok(heat(&question, borders, selection, snapshot)?.all)
+}

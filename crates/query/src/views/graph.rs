@@ -53,7 +53,7 @@ pub fn graph(
     b: Option<&Selection>,
     snapshot: &Snapshot,
 ) -> Result<Graph, QueryError> {
-    let stacks = Stacks::new(column, a, b, snapshot)?;
+    let stacks = Stacks::of_vectors(column, a, b, snapshot)?;
     let counted = Counted::new(&stacks)?;
     let mut order: Vec<usize> =
         (0..stacks.frames.len()).filter(|&frame| counted.is_seen[frame]).collect();

@@ -9,9 +9,11 @@ mod series;
 mod stacks;
 mod tree;
 
+pub(crate) use distribution::bin_weights;
 pub use distribution::{BINS_MAX, Bins, Distribution, DistributionQuestion, distribution};
 pub use graph::{Edge, Graph, GraphNode, graph};
 pub use samples::{SAMPLES_MAX, Sample, Samples, samples};
 pub use series::{Line, Series, series};
+pub(crate) use stacks::Stacks;
 pub use stacks::{Load, Sides};
 pub use tree::{Fold, NODES_MAX, Node, OTHER, Tree, TreeQuestion, tree};

@@ -58,9 +58,9 @@ impl AddAssign for Sides {
 
 /// The lists of all segments that rows of the selections have.
 #[derive(Debug)]
-pub(super) struct Stacks<'s> {
+pub(crate) struct Stacks<'s> {
     /// The strings in lists, the same string of several segments once.
-    pub(super) frames: Vec<&'s str>,
+    pub(crate) frames: Vec<&'s str>,
     parts: Vec<Part<'s>>,
     /// Of rows without a list.
     pub(super) without: Sides,
@@ -79,13 +79,24 @@ struct Part<'s> {
 }
 
 impl<'s> Stacks<'s> {
-    pub(super) fn new(
+    /// Of a column of vectors.
+    pub(super) fn of_vectors(
         column: &str,
         a: &Selection,
         b: Option<&Selection>,
         snapshot: &'s Snapshot,
     ) -> Result<Self, QueryError> {
         check_kind(column, snapshot)?;
+        Self::new((column, Kind::Vector), a, b, snapshot)
+    }
+
+    /// Of a column of lists, by its name and kind.
+    pub(crate) fn new(
+        column: (&str, Kind),
+        a: &Selection,
+        b: Option<&Selection>,
+        snapshot: &'s Snapshot,
+    ) -> Result<Self, QueryError> {
         let parts = of_segments(snapshot, |segment| Part::new(column, a, b, segment))?;
         let rows_scanned = parts.iter().map(|part| part.rows_scanned).sum();
         let mut stacks =
@@ -114,7 +125,7 @@ impl<'s> Stacks<'s> {
     }
 
     /// Shows each list that a row has, as numbers of frames from the root to the leaf.
-    pub(super) fn each<E>(
+    pub(crate) fn each<E>(
         &self,
         mut see: impl FnMut(&[u32], Sides) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -136,7 +147,7 @@ impl<'s> Stacks<'s> {
 
 impl<'s> Part<'s> {
     fn new(
-        column: &str,
+        column: (&str, Kind),
         a: &Selection,
         b: Option<&Selection>,
         segment: &'s Segment,
@@ -154,13 +165,13 @@ impl<'s> Part<'s> {
 
 /// Adds what each row weighs to its list; returns how many rows were looked at.
 fn add_loads(
-    column: &str,
+    (name, kind): (&str, Kind),
     selection: &Selection,
     segment: &Segment,
     loads: &mut [Sides],
     side: impl Fn(&mut Sides) -> &mut Load,
 ) -> Result<u64, QueryError> {
-    let ids = match segment.column(column, Kind::Vector).map(SegmentColumn::data).transpose()? {
+    let ids = match segment.column(name, kind).map(SegmentColumn::data).transpose()? {
         Some(ColumnData::List { ids }) => Some(ids),
         Some(_) | None => None,
     };

@@ -72,7 +72,7 @@ pub fn tree(
     b: Option<&Selection>,
     snapshot: &Snapshot,
 ) -> Result<Tree, QueryError> {
-    let stacks = Stacks::new(&question.column, a, b, snapshot)?;
+    let stacks = Stacks::of_vectors(&question.column, a, b, snapshot)?;
     let mut merged = Merged::new();
     let focus = match &question.fold {
         Fold::FromRoot | Fold::FromLeaf => None,
