@@ -221,7 +221,7 @@ impl Search<'_> {
         let values = answer.rows.into_iter().flat_map(|row| row.values).flatten();
         let mut borders: Vec<f64> = values.collect();
         borders.dedup();
-        // A single number is a range of its own, and everything above it another.
+        // Around a single number: what is below it, and what begins with it.
         if let [only] = borders[..] {
             borders = vec![only, only, only];
         }

@@ -7,9 +7,9 @@ use super::paths::{Names, leaves};
 use crate::views::Tree;
 
 /// The version of the format that is written; the profiler upgrades older ones when it loads them.
-const VERSION: u32 = 44;
+const VERSION: u32 = 48;
 /// The version of the format that Gecko itself writes, which that one goes with.
-const GECKO_VERSION: u32 = 27;
+const GECKO_VERSION: u32 = 29;
 /// The one category that all frames are in.
 const CATEGORY: u32 = 0;
 

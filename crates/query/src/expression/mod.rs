@@ -37,7 +37,7 @@ use parse::{DEPTH_MAX, Form, Part};
 use typed::{Kinds, Typed};
 
 /// The most values that are computed for one question, over all rows and expressions.
-pub const COMPUTED_MAX: usize = 1 << 28;
+pub const COMPUTED_MAX: usize = 1 << 27;
 
 /// Why a text is not an expression, or can't be computed from a dataset.
 #[derive(Debug, thiserror::Error)]

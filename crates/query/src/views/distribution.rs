@@ -135,8 +135,9 @@ fn linear(least: f64, most: f64, count: usize) -> Vec<f64> {
 
 fn logarithmic(least: f64, positive: Option<f64>, most: f64, count: usize) -> Vec<f64> {
     let Some(positive) = positive else { return vec![least, most] };
+    let exp = |border: f64| border.exp().clamp(positive, most);
     let mut borders: Vec<f64> =
-        linear(positive.ln(), most.ln(), count).into_iter().map(f64::exp).collect();
+        linear(positive.ln(), most.ln(), count).into_iter().map(exp).collect();
     // The ends are what they are, not what is left of them after a logarithm.
     if let [first, .., last] = &mut borders[..] {
         (*first, *last) = (positive, most);
@@ -190,6 +191,10 @@ fn heat_of(
     let (times, weights) = (segment.times()?, segment.weights()?);
     let bins = borders.len().saturating_sub(1);
     let mut heat = Heat::new(bins, question.starts.len());
+    // Without bins, what numbers there are have no weight.
+    if bins == 0 {
+        return Ok(heat);
+    }
     let (mut all, mut buckets) = (vec![0.0; bins], std::mem::take(&mut heat.buckets));
     heat.rows_scanned = selection.each_row(segment, |row| {
         let Some(number) = numbers.get(row) else { return };

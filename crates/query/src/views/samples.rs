@@ -1,12 +1,13 @@
 //! Raw rows.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_store::segment::{Segment, Snapshot};
+use rayon::prelude::*;
 
 use crate::group::Cells;
-use crate::selection::{Selection, of_segments};
+use crate::selection::Selection;
 use crate::{QueryError, Value};
 
 /// The most rows that are shown as they are.
@@ -44,28 +45,74 @@ pub fn samples(
         return Err(QueryError::TooManySamples { count });
     }
     let columns = if columns.is_empty() { all_columns(snapshot) } else { columns.to_vec() };
-    let found = of_segments(snapshot, |segment| selection.last_rows(segment, count))?;
-    let mut newest = Vec::new();
-    for (segment, (rows, _)) in found.iter().enumerate() {
-        let times = snapshot.segments[segment].times()?;
-        newest.extend(rows.iter().map(|&row| (Reverse(times[row]), segment, Reverse(row))));
+    let mut newest = Newest::default();
+    newest.find(selection, count, snapshot)?;
+    // Columns are read only of segments that have one of the rows.
+    let mut readers: BTreeMap<usize, Vec<Cells<'_>>> = BTreeMap::new();
+    for (_, segment, _) in &newest.rows {
+        if !readers.contains_key(segment) {
+            readers.insert(*segment, cells(&columns, &snapshot.segments[*segment])?);
+        }
     }
-    newest.sort_unstable();
-    newest.truncate(count);
-    let mut readers = Vec::new();
-    for segment in &snapshot.segments {
-        readers.push(cells(&columns, segment)?);
-    }
-    let rows = newest.into_iter().map(|(Reverse(time), segment, Reverse(row))| {
+    let row = |&(Reverse(time), segment, Reverse(row)): &Place| {
         let weight = snapshot.segments[segment].weights()?.get(row);
-        let values = readers[segment].iter().map(|cells| cells.value(row)).collect();
+        let values = readers[&segment].iter().map(|cells| cells.value(row)).collect();
         Ok(Sample { time, weight, values })
-    });
-    Ok(Samples {
-        rows: rows.collect::<Result<_, QueryError>>()?,
-        columns,
-        rows_scanned: found.iter().map(|(_, scanned)| scanned).sum(),
-    })
+    };
+    let rows = newest.rows.iter().map(row).collect::<Result<_, QueryError>>()?;
+    Ok(Samples { columns, rows, rows_scanned: newest.rows_scanned })
+}
+
+/// How many segments are looked at together.
+const SEGMENTS_AT_ONCE: usize = 8;
+
+/// The time, segment and number of a row, in the order in which rows are shown.
+type Place = (Reverse<i64>, usize, Reverse<usize>);
+
+/// The newest rows that were found so far.
+#[derive(Debug, Default)]
+struct Newest {
+    rows: Vec<Place>,
+    rows_scanned: u64,
+}
+
+impl Newest {
+    /// Begins with the segments that end last, and leaves out those that end too early.
+    fn find(
+        &mut self,
+        selection: &Selection,
+        count: usize,
+        snapshot: &Snapshot,
+    ) -> Result<(), QueryError> {
+        let mut ends = Vec::new();
+        for (place, segment) in snapshot.segments.iter().enumerate() {
+            let rows = selection.rows(segment)?;
+            ends.extend(segment.times()?[rows].last().map(|&end| (Reverse(end), place)));
+        }
+        ends.sort_unstable();
+        for several in ends.chunks(SEGMENTS_AT_ONCE) {
+            let is_full = self.rows.len() >= count;
+            let oldest = self.rows.last().map(|(time, ..)| *time);
+            if is_full && oldest.is_none_or(|oldest| oldest < several[0].0) {
+                break;
+            }
+            let find = |&(_, place): &(Reverse<i64>, usize)| {
+                let segment = &snapshot.segments[place];
+                let (rows, scanned) = selection.last_rows(segment, count)?;
+                let times = segment.times()?;
+                let places = rows.into_iter().map(|row| (Reverse(times[row]), place, Reverse(row)));
+                Ok((places.collect::<Vec<Place>>(), scanned))
+            };
+            let found: Vec<_> = several.par_iter().map(find).collect::<Result<_, QueryError>>()?;
+            for (places, scanned) in found {
+                self.rows.extend(places);
+                self.rows_scanned += scanned;
+            }
+            self.rows.sort_unstable();
+            self.rows.truncate(count);
+        }
+        Ok(())
+    }
 }
 
 fn all_columns(snapshot: &Snapshot) -> Vec<String> {

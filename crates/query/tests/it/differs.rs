@@ -101,6 +101,9 @@ fn nothing_differs_from_nothing() {
     assert!(same.findings.is_empty(), "{same:?}");
     let none = differs(&of("none"), &of("b"), 9, &snapshot).unwrap();
     assert!(none.findings.iter().all(|finding| finding.p > 0.99));
+    let weightless: Vec<Row> = rows().into_iter().map(|row| Row { weight: 0.0, ..row }).collect();
+    let snapshot = Snapshot::of([segment_of(&weightless)]);
+    assert!(differs(&of("a"), &of("b"), 9, &snapshot).unwrap().findings.is_empty());
 }
 
 proptest! {

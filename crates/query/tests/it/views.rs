@@ -282,6 +282,18 @@ fn siblings_come_by_size_then_name_and_other_is_marked() {
 }
 
 #[test]
+fn samples_look_no_further_than_they_must() {
+    let segment = |start: i64| {
+        let rows: Vec<Row> = (start..start + 10).map(|n| stack_row(n, 1.0, &["main"])).collect();
+        segment_of(&rows)
+    };
+    let snapshot = Snapshot::of((0..20).map(|n| segment(n * 10)));
+    let found = samples(&Selection::default(), &[], 3, &snapshot).unwrap();
+    assert_eq!(found.rows.iter().map(|row| row.time).collect::<Vec<_>>(), [199, 198, 197]);
+    assert_eq!(found.rows_scanned, 80, "of the last eight segments");
+}
+
+#[test]
 fn views_of_nothing_are_empty_and_of_other_kinds_refused() {
     let (all, none) = (Selection::default(), Snapshot::default());
     let found = tree(&question(Fold::FromRoot, 9), &all, None, &none).unwrap();
