@@ -127,6 +127,9 @@ pub enum Aggregate {
     Stddev(String),
     /// How many different values; unweighted.
     Distinct(String),
+    /// How many rows of the same weight would say as much as these: (Σw)²/Σw², after Kish, "Survey
+    /// Sampling" (1965). Of all rows, or of those with a number in a column.
+    EffectiveSize(Option<String>),
     /// The value below which this part of the weight lies, from 0 to 1.
     Percentile(f64, String),
 }

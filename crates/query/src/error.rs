@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use perflab_store::segment::SegmentError;
 
+use crate::compare::MEASUREMENTS_MAX;
+use crate::expression::{COMPUTED_MAX, ExpressionError};
+use crate::views::{BINS_MAX, SAMPLES_MAX};
+
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
@@ -38,6 +42,28 @@ pub enum QueryError {
     Order(usize),
     #[error("percentile {0} is not from 0 to 100")]
     Percentile(f64),
+    #[error("column `{column}` holds {found}, and this takes vectors")]
+    NoVectors { column: String, found: &'static str },
+    #[error("{count} raw rows are more than the {SAMPLES_MAX} that can be shown")]
+    TooManySamples { count: usize },
+    #[error("{count} bins: a distribution has from 1 to {BINS_MAX}")]
+    Bins { count: usize },
+    #[error("the tree has more than {TREE_NODES_MAX} nodes: select fewer rows")]
+    TooManyNodes,
+    #[error("the graph has more than {GRAPH_EDGES_MAX} edges: select fewer rows")]
+    TooManyEdges,
+    #[error("the expression of column `{column}` can't be used")]
+    Expression {
+        column: String,
+        #[source]
+        error: ExpressionError,
+    },
+    #[error("column `{column}` is there already: give the computed one another name")]
+    NameTaken { column: String },
+    #[error("more than {COMPUTED_MAX} values to compute: ask about a shorter time")]
+    TooMuchComputed,
+    #[error("more than {MEASUREMENTS_MAX} measurements to judge: select fewer rows")]
+    TooManyMeasurements,
     #[error(transparent)]
     Segment(#[from] SegmentError),
 }
@@ -48,3 +74,7 @@ pub(crate) const DIMENSIONS_MAX: usize = 8;
 pub(crate) const GROUPS_MAX: usize = 1 << 24;
 /// How large a compiled regular expression may be, in bytes.
 pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;
+/// The most nodes of a tree while it is made, before the largest are taken.
+pub(crate) const TREE_NODES_MAX: usize = 1 << 23;
+/// The most edges of a graph while it is made.
+pub(crate) const GRAPH_EDGES_MAX: usize = 1 << 23;

@@ -249,14 +249,18 @@ impl<'s> LocalCodes<'s> {
 }
 
 /// The values of a name, whatever its kinds.
-struct Cells<'s> {
+#[derive(Debug)]
+pub(crate) struct Cells<'s> {
     /// In the order of kinds; a row has the value of the first that is not null.
     columns: Vec<(Kind, &'s ColumnData)>,
     lists: Option<&'s ListTable>,
 }
 
 impl<'s> Cells<'s> {
-    fn new(columns: &[&'s SegmentColumn], segment: &'s Segment) -> Result<Self, QueryError> {
+    pub(crate) fn new(
+        columns: &[&'s SegmentColumn],
+        segment: &'s Segment,
+    ) -> Result<Self, QueryError> {
         let mut data = Vec::new();
         for column in columns {
             data.push((column.kind(), column.data()?));
@@ -268,7 +272,7 @@ impl<'s> Cells<'s> {
         Ok(Self { columns: data, lists: segment.lists() })
     }
 
-    fn value(&self, row: usize) -> Value {
+    pub(crate) fn value(&self, row: usize) -> Value {
         let mut values = self.columns.iter().map(|(_, data)| self.one(data, row));
         values.find(|value| *value != Value::Null).unwrap_or(Value::Null)
     }

@@ -6,10 +6,14 @@
 //! shown.
 
 pub mod algebra;
+pub mod compare;
 mod dense;
+pub mod differs;
 mod distinct;
 mod engine;
 mod error;
+pub mod export;
+pub mod expression;
 mod filter;
 mod group;
 mod kernels;
@@ -17,15 +21,19 @@ mod limits;
 mod local;
 mod numbering;
 mod prepare;
+mod selection;
 mod sketch;
 mod source;
 mod sparse;
 mod states;
+mod statistics;
 mod table;
 pub mod time;
 mod value;
+pub mod views;
 
 pub use engine::{Answer, AnswerRow, answer, answer_by};
 pub use error::QueryError;
 pub use limits::{Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};
+pub use selection::Selection;
 pub use value::Value;

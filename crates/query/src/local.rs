@@ -19,6 +19,7 @@ pub(crate) enum Local {
         /// Of all numbers in all segments.
         middle: f64,
     },
+    Weights(Lanes<WeightSums>),
     Extremes(Lanes<Ends>),
     Quantile(Quantiles),
     Distinct(Pairs),
@@ -50,6 +51,7 @@ impl Local {
             Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => {
                 Self::Moments { sums: Lanes::default(), middle }
             }
+            Aggregate::EffectiveSize(_) => Self::Weights(Lanes::default()),
             Aggregate::Min(_) | Aggregate::Max(_) => Self::Extremes(Lanes::default()),
             Aggregate::Percentile(part, _) => Self::Quantile(Quantiles::new(*part)),
             Aggregate::Distinct(_) => Self::Distinct(Pairs::default()),
@@ -75,6 +77,7 @@ impl Local {
             Self::Count(tallies) => tallies.reset(expected),
             Self::Samples(sums) => sums.reset(expected.groups),
             Self::Moments { sums, .. } => sums.reset(expected.groups),
+            Self::Weights(sums) => sums.reset(expected.groups),
             Self::Extremes(ends) => ends.reset(expected.groups),
             Self::Quantile(quantiles) => quantiles.reset(expected, None),
             Self::Distinct(pairs) => pairs.reset(0, None),
@@ -87,6 +90,7 @@ impl Local {
             Self::Count(tallies) => tallies.grow(groups),
             Self::Samples(sums) => sums.grow(groups),
             Self::Moments { sums, .. } => sums.grow(groups),
+            Self::Weights(sums) => sums.grow(groups),
             Self::Extremes(ends) => ends.grow(groups),
             Self::Quantile(quantiles) => quantiles.grow(groups),
             Self::Distinct(_) => {}
@@ -111,7 +115,23 @@ impl Local {
             }
             Self::Moments { sums, middle } => {
                 let numbers = source.numbers(block, &mut scratch.numbers);
-                add_moments(sums, *middle, block, numbers);
+                let middle = *middle;
+                fold_weighted(sums, block, numbers, |sums, value, weight| {
+                    sums.add(value, weight, middle);
+                });
+            }
+            Self::Weights(sums) => {
+                let numbers = match source {
+                    Source::Nothing => {
+                        scratch.numbers.clear();
+                        scratch.numbers.resize(groups.len(), 0.0);
+                        &scratch.numbers[..]
+                    }
+                    Source::Numbers(_) | Source::Codes(_) => {
+                        source.numbers(block, &mut scratch.numbers)
+                    }
+                };
+                fold_weighted(sums, block, numbers, WeightSums::add);
             }
             Self::Extremes(ends) => {
                 let numbers = source.numbers(block, &mut scratch.numbers).iter();
@@ -131,6 +151,7 @@ pub(crate) fn counted(locals: &[Local]) -> Option<&Tallies> {
         Local::Count(tallies) => Some(tallies),
         Local::Samples(_)
         | Local::Moments { .. }
+        | Local::Weights(_)
         | Local::Extremes(_)
         | Local::Quantile(_)
         | Local::Distinct(_) => None,
@@ -246,24 +267,54 @@ impl MomentSums {
     }
 }
 
-fn add_moments(sums: &mut Lanes<MomentSums>, middle: f64, block: &Block<'_>, numbers: &[f64]) {
+/// Adds each number and its weight to the sums of its group.
+fn fold_weighted<S: Copy + Default>(
+    sums: &mut Lanes<S>,
+    block: &Block<'_>,
+    numbers: &[f64],
+    add: impl Fn(&mut S, f64, f64),
+) {
     let (base, groups, numbers) = (block.base, block.groups, numbers.iter());
     match block.weights {
         WeightSlice::U8(weights) => {
             sums.fold(base, groups, numbers.zip(weights), |sums, (&value, &weight)| {
-                sums.add(value, weight.into(), middle);
+                add(sums, value, weight.into());
             });
         }
         WeightSlice::U16(weights) => {
             sums.fold(base, groups, numbers.zip(weights), |sums, (&value, &weight)| {
-                sums.add(value, weight.into(), middle);
+                add(sums, value, weight.into());
             });
         }
         WeightSlice::F64(weights) => {
             sums.fold(base, groups, numbers.zip(weights), |sums, (&value, &weight)| {
-                sums.add(value, weight, middle);
+                add(sums, value, weight);
             });
         }
+    }
+}
+
+/// The sums of weights and of their squares.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WeightSums {
+    weight: f64,
+    squares: f64,
+}
+
+impl WeightSums {
+    fn add(&mut self, value: f64, weight: f64) {
+        let weight = if value.is_nan() { 0.0 } else { weight };
+        self.weight += weight;
+        self.squares += weight * weight;
+    }
+
+    pub(crate) fn joined(self, other: Self) -> Self {
+        Self { weight: self.weight + other.weight, squares: self.squares + other.squares }
+    }
+
+    /// How many rows of the same weight would say as much.
+    pub(crate) fn effective_size(self) -> Option<f64> {
+        (self.squares > 0.0).then(|| self.weight * self.weight / self.squares)
     }
 }
 

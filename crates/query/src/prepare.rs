@@ -202,12 +202,15 @@ fn sources_of<'s>(
         numbers.map(|numbers| Ok(Source::Numbers(numbers?))).collect::<Result<_, QueryError>>()
     };
     match aggregate {
-        Aggregate::Count => Ok((parts.iter().map(|_| Source::Nothing).collect(), 0)),
+        Aggregate::Count | Aggregate::EffectiveSize(None) => {
+            Ok((parts.iter().map(|_| Source::Nothing).collect(), 0))
+        }
         Aggregate::Samples => Ok((numbers("hits")?, 0)),
         Aggregate::Sum(column)
         | Aggregate::Avg(column)
         | Aggregate::Stddev(column)
         | Aggregate::Min(column)
+        | Aggregate::EffectiveSize(Some(column))
         | Aggregate::Max(column)
         | Aggregate::Percentile(_, column) => Ok((numbers(column)?, 0)),
         Aggregate::Distinct(column) => {

@@ -122,7 +122,7 @@ pub(crate) fn joined(one: Option<(f64, f64)>, other: Option<(f64, f64)>) -> Opti
     }
 }
 
-fn found(kind: Kind) -> &'static str {
+pub(crate) fn found(kind: Kind) -> &'static str {
     match kind {
         Kind::Int | Kind::Float => "numbers",
         Kind::String => "strings",

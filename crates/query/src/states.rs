@@ -7,7 +7,7 @@ use perflab_store::segment::NULL_ID;
 
 use crate::algebra::Aggregate;
 use crate::distinct::Distinct;
-use crate::local::{Ends, Local, MomentSums, Pairs};
+use crate::local::{Ends, Local, MomentSums, Pairs, WeightSums};
 use crate::sketch::Sketch;
 use crate::source::Source;
 
@@ -60,6 +60,7 @@ impl Moments {
 pub(crate) enum States {
     Sum(Vec<f64>),
     Moments(Vec<Moments>),
+    Weights(Vec<WeightSums>),
     Extremes(Vec<Ends>),
     Quantile(Vec<Sketch>),
     Distinct(Vec<Distinct>),
@@ -114,6 +115,7 @@ impl States {
             (Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_), _) => {
                 Self::Moments(vec![Moments::default(); groups])
             }
+            (Aggregate::EffectiveSize(_), _) => Self::Weights(vec![WeightSums::default(); groups]),
             (Aggregate::Min(_) | Aggregate::Max(_), _) => {
                 Self::Extremes(vec![Ends::default(); groups])
             }
@@ -130,6 +132,7 @@ impl States {
         match self {
             Self::Sum(sums) => sums.resize(groups, 0.0),
             Self::Moments(moments) => moments.resize(groups, Moments::default()),
+            Self::Weights(sums) => sums.resize(groups, WeightSums::default()),
             Self::Extremes(ends) => ends.resize(groups, Ends::default()),
             Self::Quantile(sketches) => sketches.resize(groups, Sketch::default()),
             Self::Distinct(distinct) => distinct.resize(groups, Distinct::default()),
@@ -141,6 +144,7 @@ impl States {
         match aggregate {
             Aggregate::Count | Aggregate::Samples => size_of::<f64>(),
             Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => size_of::<Moments>(),
+            Aggregate::EffectiveSize(_) => size_of::<WeightSums>(),
             Aggregate::Min(_) | Aggregate::Max(_) => size_of::<Ends>(),
             Aggregate::Percentile(..) => size_of::<Sketch>(),
             Aggregate::Distinct(_) => size_of::<Distinct>(),
@@ -163,6 +167,9 @@ impl States {
                     moments[into].merge(&Moments::around(*middle, sums));
                 });
             }
+            (Self::Weights(sums), Local::Weights(local)) => places.for_each(|(from, into)| {
+                sums[into] = sums[into].joined(local.get(from, WeightSums::joined));
+            }),
             (Self::Extremes(ends), Local::Extremes(local)) => {
                 places.for_each(|(from, into)| {
                     ends[into] = ends[into].joined(local.get(from, Ends::joined));
@@ -185,9 +192,11 @@ impl States {
             match self {
                 Self::Marks { values, marks } => marks[into * *values + id as usize] = 1,
                 Self::Distinct(distinct) => distinct[into].add(hash_of(id)),
-                Self::Sum(_) | Self::Moments(_) | Self::Extremes(_) | Self::Quantile(_) => {
-                    unreachable!("states are made for the same aggregates")
-                }
+                Self::Sum(_)
+                | Self::Moments(_)
+                | Self::Weights(_)
+                | Self::Extremes(_)
+                | Self::Quantile(_) => unreachable!("states are made for the same aggregates"),
             }
         }
     }
@@ -200,6 +209,9 @@ impl States {
             }
             (Self::Moments(moments), Self::Moments(other)) => {
                 pairs.for_each(|(from, into)| moments[into].merge(&other[from]));
+            }
+            (Self::Weights(sums), Self::Weights(other)) => {
+                pairs.for_each(|(from, into)| sums[into] = sums[into].joined(other[from]));
             }
             (Self::Extremes(ends), Self::Extremes(other)) => {
                 pairs.for_each(|(from, into)| ends[into] = ends[into].joined(other[from]));
@@ -226,6 +238,7 @@ impl States {
         match self {
             Self::Sum(sums) => Some(sums[group]),
             Self::Moments(moments) => moments[group].finish(aggregate),
+            Self::Weights(sums) => sums[group].effective_size(),
             Self::Extremes(ends) => {
                 let Ends { least, most } = ends[group];
                 let is_least = matches!(aggregate, Aggregate::Min(_));

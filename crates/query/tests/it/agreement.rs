@@ -91,6 +91,7 @@ fn aggregate() -> impl Strategy<Value = Aggregate> {
         number_column().prop_map(Aggregate::Max),
         number_column().prop_map(Aggregate::Stddev),
         column().prop_map(Aggregate::Distinct),
+        prop::option::of(number_column()).prop_map(Aggregate::EffectiveSize),
         (0.0..=1.0, number_column()).prop_map(|(part, column)| Aggregate::Percentile(part, column)),
     ]
 }
@@ -150,7 +151,8 @@ fn is_close(aggregate: &Aggregate, found: Option<f64>, expected: Option<f64>, sc
                 | Aggregate::Samples
                 | Aggregate::Min(_)
                 | Aggregate::Max(_)
-                | Aggregate::Distinct(_) => 0.0,
+                | Aggregate::Distinct(_)
+                | Aggregate::EffectiveSize(_) => 0.0,
             };
             (found - expected).abs() <= tolerance.max(expected.abs() * 1e-9)
         }

@@ -4,5 +4,10 @@
 #![expect(clippy::float_cmp, reason = "what must be exact is compared exactly")]
 
 mod agreement;
+mod compare;
 mod data;
+mod differs;
+mod export;
+mod expression;
 mod reference;
+mod views;

@@ -196,6 +196,12 @@ fn aggregate(aggregate: &Aggregate, members: &[&Row], floats: &BTreeSet<&str>) -
             let squares = n.iter().map(|(x, w)| w * (x - mean).powi(2)).sum::<f64>();
             (squares / weight(&n)).sqrt()
         }),
+        Aggregate::EffectiveSize(name) => {
+            let of_all = || members.iter().map(|row| (0.0, row.weight)).collect();
+            let rows: Vec<(f64, f64)> = name.as_ref().map_or_else(of_all, |name| numbers(name));
+            let squares: f64 = rows.iter().map(|(_, w)| w * w).sum();
+            (squares > 0.0).then(|| weight(&rows).powi(2) / squares)
+        }
         Aggregate::Min(name) => fold(name, &f64::min),
         Aggregate::Max(name) => fold(name, &f64::max),
         Aggregate::Distinct(name) => {

@@ -13,14 +13,14 @@ use super::meta::{ColumnMeta, MetaKind};
 use super::{SegmentError, Vocabulary, damaged};
 
 /// A column as it lies in the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RawColumn {
     pub(super) meta: ColumnMeta,
     pub(super) file: Buffer,
     /// Validity, values, and those of the dictionary: validity, offsets, text.
     pub(super) ranges: Vec<Range<usize>>,
-    /// Whether its checksum was found right.
-    pub(super) is_sound: AtomicBool,
+    /// Whether its checksum was found right, for all that share the column.
+    pub(super) is_sound: Arc<AtomicBool>,
 }
 
 impl RawColumn {
@@ -271,7 +271,7 @@ pub enum ColumnData {
 }
 
 /// A named column of one kind.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SegmentColumn {
     raw: RawColumn,
     kind: Kind,
