@@ -49,6 +49,9 @@ impl Drop for HomeLock {
         // While the lock is still held: the next owner must not be taken for this one.
         let cleared = self.file.set_len(0);
         drop(cleared);
+        // Closing the file is not enough: a program that is being started at this moment has a
+        // copy of it until it runs.
+        _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

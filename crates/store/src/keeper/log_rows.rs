@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perflab_log::{GroupView, RecordView};
 use perflab_model::{Batch, CategoryName, Nanos, Schema, SchemaState};
-use perflab_wire::Registry;
+use perflab_wire::{Codec, Registry};
 
 use crate::catalog::Catalog;
 use crate::datasets::Datasets;
@@ -144,6 +144,9 @@ impl DatasetRows {
 
     /// Whether the record could be read.
     fn decode(&mut self, payload: &[u8], arrival: Nanos, registry: &Registry) -> bool {
+        if matches!(Codec::split(payload), Ok((Codec::Bulk, _))) {
+            self.end_batch();
+        }
         if decode_record(payload, arrival, registry, &mut self.batch).is_ok() {
             if self.batch.len() >= BATCH_ROWS_MAX {
                 self.end_batch();

@@ -9,13 +9,17 @@
 //! when a group came without rows, or when there is no room for them.
 
 mod limits;
+mod moves;
 mod rows;
 mod table;
+mod view;
 
 pub use limits::TableLimits;
 
+pub(crate) use moves::Flush;
 pub(crate) use rows::{Delivery, GroupRows};
-pub(crate) use table::{DamagedSegment, FileSegment, Files, Image};
+pub(crate) use table::{DamagedSegment, FileSegment};
+pub(crate) use view::Holding;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
@@ -25,7 +29,6 @@ use std::time::Duration;
 use perflab_log::Committed;
 use perflab_model::Nanos;
 
-use crate::segment::{Segment, SegmentError, Snapshot};
 use limits::IN_FLIGHT_BYTES_MAX;
 use rows::Reserved;
 use table::Table;
@@ -69,26 +72,6 @@ impl Consignment {
             self.tables.deliver(self.dataset, self.came, committed, rows);
         }
     }
-}
-
-/// What a dataset holds.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Holding {
-    pub(crate) file_rows: u64,
-    pub(crate) file_bytes: u64,
-    pub(crate) files: usize,
-    pub(crate) memory_rows: usize,
-    /// The earliest and the latest time.
-    pub(crate) times: Option<(i64, i64)>,
-}
-
-/// What is to be written to a file.
-#[derive(Debug)]
-pub(crate) struct Flush {
-    pub(crate) dataset: Arc<str>,
-    pub(crate) images: Vec<Arc<Image>>,
-    /// Where the next start has to begin reading the log once these are in a file.
-    pub(crate) replay_from: u64,
 }
 
 impl Tables {
@@ -245,182 +228,6 @@ impl Tables {
     ) {
         let table = Table::found(flushed_end, files, damaged);
         self.lock().by_dataset.insert(dataset, table);
-    }
-
-    /// Makes images of all that waits of a dataset.
-    pub(crate) fn freeze(&self, dataset: &str) -> Result<(), SegmentError> {
-        let Some(freezing) = self.with_table(dataset, |table| Arc::clone(&table.freezing)) else {
-            return Ok(());
-        };
-        let _freezing = freezing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.freeze_alone(dataset)
-    }
-
-    /// As [`Self::freeze`], for whoever holds the table's `freezing`.
-    fn freeze_alone(&self, dataset: &str) -> Result<(), SegmentError> {
-        let plan = || self.with_table(dataset, |table| table.plan_freeze(&self.limits)).flatten();
-        while let Some(freeze) = plan() {
-            let image = freeze.build()?;
-            self.change(dataset, |table| table.finish_freeze(&freeze, image));
-        }
-        Ok(())
-    }
-
-    /// The datasets of which enough waits to become an image.
-    pub(crate) fn to_freeze(&self) -> Vec<Arc<str>> {
-        let state = self.lock();
-        let full = state.by_dataset.iter().filter(|(_, table)| table.must_freeze(&self.limits));
-        full.map(|(dataset, _)| Arc::clone(dataset)).collect()
-    }
-
-    /// The dataset whose memory table is to be written to a file next, if any is: one that is
-    /// full or whose rows came before `before`, else the largest if all together are large.
-    pub(crate) fn next_to_flush(&self, before: Option<Nanos>) -> Option<Arc<str>> {
-        let state = self.lock();
-        let due = state.by_dataset.iter().find(|(_, table)| self.must_flush(table, before));
-        let largest = || {
-            let is_crowded = state.memory_bytes > self.limits.memory_bytes / 2;
-            let tables = state.by_dataset.iter().filter(|_| is_crowded);
-            let tables = tables.filter(|(_, table)| table.memory_rows() > 0);
-            tables.max_by_key(|(_, table)| table.memory_bytes())
-        };
-        due.or_else(largest).map(|(dataset, _)| Arc::clone(dataset))
-    }
-
-    fn must_flush(&self, table: &Table, before: Option<Nanos>) -> bool {
-        table.memory_rows() >= self.limits.flush_rows
-            || table.memory_bytes() >= self.limits.flush_bytes
-            || table.since().zip(before).is_some_and(|(since, before)| since <= before)
-    }
-
-    /// Takes the images of a dataset that go into one file. They stay where they are until
-    /// [`Self::finish_flush`] or [`Self::give_up_flush`].
-    pub(crate) fn begin_flush(&self, dataset: &Arc<str>) -> Result<Option<Flush>, SegmentError> {
-        let Some(freezing) = self.with_table(dataset, |table| Arc::clone(&table.freezing)) else {
-            return Ok(None);
-        };
-        let _freezing = freezing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.freeze_alone(dataset)?;
-        let mut state = self.lock();
-        let Some(table) = state.by_dataset.get_mut(dataset) else { return Ok(None) };
-        let images = table.begin_flush(&self.limits);
-        let replay_from = state.first_pending();
-        let dataset = Arc::clone(dataset);
-        Ok((!images.is_empty()).then_some(Flush { dataset, images, replay_from }))
-    }
-
-    pub(crate) fn give_up_flush(&self, dataset: &str) {
-        self.change(dataset, Table::give_up_flush);
-    }
-
-    pub(crate) fn finish_flush(&self, dataset: &str, file: FileSegment) {
-        self.change(dataset, |table| table.finish_flush(file));
-    }
-
-    /// Takes files out of a dataset's set and puts another one in, as one step.
-    pub(crate) fn replace(&self, dataset: &str, removed: &[u64], added: Option<FileSegment>) {
-        self.change(dataset, |table| table.replace(removed, added));
-    }
-
-    /// The files of every dataset.
-    pub(crate) fn files(&self) -> Vec<(Arc<str>, Files)> {
-        let state = self.lock();
-        let tables = state.by_dataset.iter();
-        tables.map(|(dataset, table)| (Arc::clone(dataset), Arc::clone(&table.files))).collect()
-    }
-
-    /// The segments that are to be rebuilt.
-    pub(crate) fn damaged(&self) -> Vec<(Arc<str>, DamagedSegment)> {
-        let state = self.lock();
-        let of = |(dataset, table): (&Arc<str>, &Table)| {
-            let damaged = table.damaged.iter();
-            damaged.map(|damaged| (Arc::clone(dataset), damaged.clone())).collect::<Vec<_>>()
-        };
-        state.by_dataset.iter().flat_map(of).collect()
-    }
-
-    /// Takes a segment whose bytes were found damaged out of the set; `None` when it is no file
-    /// of this dataset.
-    pub(crate) fn mark_damaged(
-        &self,
-        dataset: &str,
-        segment: &Segment,
-        why: &str,
-    ) -> Option<Arc<FileSegment>> {
-        let mut state = self.lock();
-        let table = state.by_dataset.get_mut(dataset)?;
-        let is_it = |file: &&Arc<FileSegment>| std::ptr::eq(&raw const *file.segment, segment);
-        let file = Arc::clone(table.files.iter().find(is_it)?);
-        table.replace(&[file.entry.id], None);
-        table.damaged.push(DamagedSegment { entry: file.entry, why: why.to_owned() });
-        Some(file)
-    }
-
-    /// Puts what could be rebuilt of a damaged segment in its place.
-    pub(crate) fn finish_rebuild(
-        &self,
-        dataset: &str,
-        damaged: u64,
-        rebuilt: Option<FileSegment>,
-        lost: Option<String>,
-    ) {
-        self.change(dataset, |table| {
-            table.damaged.retain(|segment| segment.entry.id != damaged);
-            table.lost.extend(lost);
-            table.replace(&[], rebuilt);
-        });
-    }
-
-    /// The rows of a dataset as of now; `None` when none ever came.
-    pub(crate) fn snapshot(
-        &self,
-        dataset: &str,
-        log_end: u64,
-    ) -> Result<Option<Snapshot>, SegmentError> {
-        self.freeze(dataset)?;
-        let state = self.lock();
-        let mut missing = state.missing(log_end);
-        let Some(table) = state.by_dataset.get(dataset) else {
-            return Ok((!missing.is_empty()).then_some(Snapshot { missing, ..Snapshot::default() }));
-        };
-        let files = Arc::clone(&table.files);
-        let images = table.images().iter().map(|image| Arc::clone(&image.segment));
-        let images: Vec<Arc<Segment>> = images.collect();
-        missing.extend(table.damaged.iter().map(|damaged| {
-            let DamagedSegment { entry, why } = damaged;
-            format!("a segment of {} rows is being rebuilt from the log: {why}", entry.rows)
-        }));
-        missing.extend_from_slice(&table.lost);
-        let vocabularies = Arc::clone(&table.vocabularies);
-        drop(state);
-        let files = files.iter().map(|file| Arc::clone(&file.segment));
-        Ok(Some(Snapshot { segments: files.chain(images).collect(), missing, vocabularies }))
-    }
-
-    /// What a dataset holds; `None` when it has no rows and never had.
-    pub(crate) fn holding(&self, dataset: &str) -> Result<Option<Holding>, SegmentError> {
-        self.freeze(dataset)?;
-        Ok(self.with_table(dataset, |table| {
-            let entries = || table.files.iter().map(|file| file.entry);
-            let file_times = entries().map(|entry| (entry.min_ns, entry.max_ns));
-            let image_times = table.images().iter().filter_map(|image| {
-                let times = image.segment.times().ok()?;
-                Some((*times.first()?, *times.last()?))
-            });
-            let join = |a: (i64, i64), b: (i64, i64)| (a.0.min(b.0), a.1.max(b.1));
-            Holding {
-                file_rows: entries().map(|entry| entry.rows).sum(),
-                file_bytes: entries().map(|entry| entry.bytes()).sum(),
-                files: table.files.len(),
-                memory_rows: table.memory_rows(),
-                times: file_times.chain(image_times).reduce(join),
-            }
-        }))
-    }
-
-    /// Every dataset that has, or had, rows.
-    pub(crate) fn datasets(&self) -> Vec<Arc<str>> {
-        self.lock().by_dataset.keys().cloned().collect()
     }
 
     fn with_table<T>(&self, dataset: &str, read: impl FnOnce(&Table) -> T) -> Option<T> {

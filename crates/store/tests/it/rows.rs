@@ -1,6 +1,7 @@
 //! Rows can be queried once they are acknowledged, and stay so in files.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use perflab_model::{CategoryName, ManualClock, Nanos};
@@ -184,4 +185,27 @@ fn nothing_leaves_the_log_before_it_is_in_a_segment() {
     flush(&home, &clock);
     assert!(home.retain().unwrap().records_removed > 0);
     assert_eq!(rows(&home, "brief").len(), 100);
+}
+
+#[test]
+fn whoever_has_an_answer_finds_its_row_whatever_else_goes_on() {
+    let dir = TempDir::new().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let home = open_at(dir.path(), small(), &clock);
+    thread::scope(|scope| {
+        for writer in 0..4_u64 {
+            let home = &home;
+            scope.spawn(move || {
+                for n in (0..60).map(|n| writer * 100 + n) {
+                    log(home, "d", &numbers(n..n + 1));
+                    let found = rows(home, "d");
+                    assert_eq!(found.iter().filter(|found| **found == row(n)).count(), 1, "{n}");
+                }
+            });
+        }
+        for _ in 0..20 {
+            flush(&home, &clock);
+        }
+    });
+    assert_eq!(rows(&home, "d").len(), 240);
 }
