@@ -5,4 +5,5 @@
 
 mod agreement;
 mod data;
+mod limits;
 mod reference;
