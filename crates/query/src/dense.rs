@@ -28,6 +28,7 @@ pub(crate) fn table<'s>(
     let aggregates = &plan.question.aggregates;
     let Some(places) = places(plan, strides, budget) else { return Ok(None) };
     let layout = Layout::new(aggregates, &plan.distinct, Some(places));
+    budget.take(rayon::current_num_threads() * places * (layout.bytes() + 1))?;
     let start = || Worker::new(plan, &layout, places);
     let workers = for_pieces(plan.segments.len(), start, |worker, at| {
         worker.add(&plan.segments[at], strides, budget)
@@ -215,13 +216,9 @@ impl<'p> LocalGroups<'p> {
     fn new(segment: &'p Prepared<'p>, strides: &Strides) -> Self {
         let rows = segment.part.rows.len();
         let mut ordered: Vec<_> = segment.dimensions.iter().zip(strides.iter()).collect();
-        let is_runs = |dimension: &LocalDimension<'_>| match dimension.codes {
-            LocalCodes::Time(buckets) => buckets.count().saturating_mul(RUN_ROWS_MIN) <= rows,
-            LocalCodes::Missing
-            | LocalCodes::Strings { .. }
-            | LocalCodes::Lists { .. }
-            | LocalCodes::Ints { .. }
-            | LocalCodes::Made { .. } => false,
+        let is_runs = |dimension: &LocalDimension<'_>| {
+            matches!(dimension.codes, LocalCodes::Time(buckets)
+                if buckets.count().saturating_mul(RUN_ROWS_MIN) <= rows)
         };
         // The groups of a run then follow each other.
         if let Some(at) = ordered.iter().position(|(dimension, _)| is_runs(dimension)) {
@@ -230,11 +227,13 @@ impl<'p> LocalGroups<'p> {
         }
         let (mut codes, mut runs, mut count) = (Vec::new(), None, 1);
         for (n, &(dimension, _)) in ordered.iter().enumerate() {
-            match dimension.codes {
-                LocalCodes::Time(buckets) if n + 1 == ordered.len() && is_runs(dimension) => {
-                    runs = Some((buckets, count));
-                }
-                _ => codes.push((dimension, u32::try_from(count).unwrap_or(u32::MAX))),
+            if let LocalCodes::Time(buckets) = dimension.codes
+                && n + 1 == ordered.len()
+                && is_runs(dimension)
+            {
+                runs = Some((buckets, count));
+            } else {
+                codes.push((dimension, u32::try_from(count).unwrap_or(u32::MAX)));
             }
             count *= dimension.codes.count();
         }

@@ -54,15 +54,13 @@ pub fn answer_by(
 ) -> Result<Answer, QueryError> {
     let budget = Budget::new(limits, thresholds);
     let plan = Plan::new(question, snapshot, &budget)?;
-    let strides = Strides::new(plan.values.iter().map(Values::count))?;
-    let answer = match dense::table(&plan, &strides, &budget)? {
-        Some((table, layout)) => table.finish(question, &layout, &strides, &plan.values)?,
-        None => {
-            let (table, layout) = sparse::table(&plan, &strides, &budget)?;
-            table.finish(question, &layout, &strides, &plan.values)?
-        }
+    let strides = Strides::new(plan.values.iter().map(Values::count));
+    let strides = strides.ok_or(QueryError::TooManyPossibleGroups)?;
+    let (table, layout) = match dense::table(&plan, &strides, &budget)? {
+        Some(found) => found,
+        None => sparse::table(&plan, &strides, &budget)?,
     };
-    Ok(Answer { rows_scanned: plan.rows_scanned, ..answer })
+    table.finish(&plan, &layout, &strides, &budget)
 }
 
 /// Does pieces of work on all threads. Each of them begins with what `start` makes, and takes the

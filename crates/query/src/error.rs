@@ -23,8 +23,10 @@ pub enum QueryError {
     },
     #[error("more than {DIMENSIONS_MAX} columns to group by")]
     TooManyDimensions,
-    #[error("more than {GROUPS_MAX} groups: group by fewer columns, or ask about less")]
-    TooManyGroups,
+    #[error("more than {limit} groups: ask for the first of them, or group by fewer columns")]
+    TooManyGroups { limit: usize },
+    #[error("more than 2^64 groups are possible: group by fewer columns")]
+    TooManyPossibleGroups,
     #[error(
         "the answer needs more than the {} MiB of memory that a question may use: ask about less \
          time, or group by fewer columns",
@@ -70,8 +72,6 @@ pub enum QueryError {
 
 /// The most columns to group by.
 pub(crate) const DIMENSIONS_MAX: usize = 8;
-/// The most groups of one answer.
-pub(crate) const GROUPS_MAX: usize = 1 << 24;
 /// How large a compiled regular expression may be, in bytes.
 pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;
 /// The most nodes of a tree while it is made, before the largest are taken.

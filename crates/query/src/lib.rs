@@ -34,6 +34,6 @@ pub mod views;
 
 pub use engine::{Answer, AnswerRow, answer, answer_by};
 pub use error::QueryError;
-pub use limits::{Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};
+pub use limits::{GROUPS_DEFAULT, Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};
 pub use selection::Selection;
 pub use value::Value;

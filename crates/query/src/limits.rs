@@ -8,24 +8,33 @@ use crate::QueryError;
 
 /// The memory of one question where nothing else is said.
 pub const MEMORY_BYTES_DEFAULT: usize = 2 << 30;
+/// The groups of one answer where nothing else is said.
+pub const GROUPS_DEFAULT: usize = 1 << 24;
 
 /// What a question may cost.
 pub struct Limits {
     /// For what is remembered of groups and rows until the answer is there.
     pub memory_bytes: usize,
+    /// Of an answer; there may be more of them when only the first are asked for.
+    pub groups: usize,
     /// Asked every few thousand rows: whether to stop, and why. The clock is the caller's.
     pub stop: Box<dyn Fn() -> Option<Stop> + Send + Sync>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes: MEMORY_BYTES_DEFAULT, stop: Box::new(|| None) }
+        let stop = Box::new(|| None);
+        Self { memory_bytes: MEMORY_BYTES_DEFAULT, groups: GROUPS_DEFAULT, stop }
     }
 }
 
 impl fmt::Debug for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limits").field("memory_bytes", &self.memory_bytes).finish_non_exhaustive()
+        let Self { memory_bytes, groups, stop: _ } = self;
+        f.debug_struct("Limits")
+            .field("memory_bytes", memory_bytes)
+            .field("groups", groups)
+            .finish_non_exhaustive()
     }
 }
 
@@ -85,6 +94,11 @@ impl<'l> Budget<'l> {
             Some(Stop::Canceled) => Err(QueryError::Canceled),
             Some(Stop::TimedOut(limit)) => Err(QueryError::TimedOut { limit }),
         }
+    }
+
+    pub(crate) fn check_groups(&self, groups: usize) -> Result<(), QueryError> {
+        let limit = self.limits.groups;
+        if groups > limit { Err(QueryError::TooManyGroups { limit }) } else { Ok(()) }
     }
 
     pub(crate) fn take(&self, bytes: usize) -> Result<(), QueryError> {

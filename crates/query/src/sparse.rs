@@ -9,12 +9,10 @@ use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use rayon::prelude::*;
 
 use crate::QueryError;
 use crate::algebra::{Aggregate, Question};
 use crate::engine::for_pieces;
-use crate::error::GROUPS_MAX;
 use crate::kernels::{BLOCK_ROWS, CodeSlice, WeightScratch, WeightSlice};
 use crate::limits::Budget;
 use crate::local::{Expected, Local, LocalScratch, counted};
@@ -220,6 +218,7 @@ struct Sparse<'p, 's> {
 }
 
 /// Room for the rows of one segment after the other.
+#[derive(Default)]
 struct SortScratch<P> {
     blocks: BlockScratch,
     weights: WeightScratch,
@@ -252,25 +251,22 @@ impl Sparse<'_, '_> {
         range: Range<u64>,
         all: &mut Groups<'_>,
     ) -> Result<(), QueryError> {
-        let scratch = || SortScratch {
-            blocks: BlockScratch::default(),
-            weights: WeightScratch::default(),
-            block: Vec::new(),
-            groups: Vec::new(),
-            kept: Vec::new(),
-        };
-        let sorted: Vec<Sorted<K, P>> = self
-            .plan
-            .segments
-            .par_iter()
-            .map_init(scratch, |scratch, segment| self.sort(segment, range.clone(), scratch))
-            .collect::<Result<_, _>>()?;
+        let scratch = || (SortScratch::default(), Vec::new());
+        let segments = &self.plan.segments;
+        let sorters = for_pieces(segments.len(), scratch, |(scratch, sorted), at| {
+            let one = self.sort::<K, P>(&segments[at], range.clone(), scratch)?;
+            sorted.push((at, one));
+            Ok(())
+        })?;
+        let mut sorted: Vec<_> = sorters.into_iter().flat_map(|(_, sorted)| sorted).collect();
+        sorted.sort_by_key(|(at, _)| *at);
+        let sorted: Vec<Sorted<K, P>> = sorted.into_iter().map(|(_, sorted)| sorted).collect();
         let pieces = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let start = || Worker::new(self);
         let workers = for_pieces(pieces, start, |worker, at| {
             worker.add::<K, P>(&sorted, at, range.start + at as u64)
         })?;
-        workers.into_iter().try_for_each(|worker| all.merge(worker.groups))
+        workers.iter().try_for_each(|worker| all.merge(&worker.groups))
     }
 
     /// Sorts the rows of a segment that are in a range of partitions.
@@ -514,12 +510,9 @@ impl<'p> Groups<'p> {
     /// Leaves out the last groups, once there are many more than asked for.
     fn keep_first(&mut self) -> Result<(), QueryError> {
         let Some(top) = self.question.top else {
-            let is_too_many = self.groups.len() > GROUPS_MAX;
-            return if is_too_many { Err(QueryError::TooManyGroups) } else { Ok(()) };
+            return self.budget.check_groups(self.groups.len());
         };
-        if top.count > GROUPS_MAX {
-            return Err(QueryError::TooManyGroups);
-        }
+        self.budget.check_groups(top.count)?;
         if self.groups.len() <= 2 * top.count + SPARE_GROUPS {
             return Ok(());
         }
@@ -542,7 +535,7 @@ impl<'p> Groups<'p> {
     }
 
     /// Adds groups of other partitions.
-    fn merge(&mut self, other: Groups<'_>) -> Result<(), QueryError> {
+    fn merge(&mut self, other: &Groups<'_>) -> Result<(), QueryError> {
         self.budget.give_back(other.groups.len() * (self.layout.bytes() + size_of::<u64>()));
         if other.has_rest {
             self.leave_out(&other.rest, &[0]);

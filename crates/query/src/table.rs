@@ -1,8 +1,8 @@
 //! The groups of an answer: which of them come first, and what is said of them.
 
 use crate::algebra::{Order, Question, Top};
-use crate::error::GROUPS_MAX;
-use crate::numbering::Values;
+use crate::limits::Budget;
+use crate::prepare::Plan;
 use crate::states::{Layout, States};
 use crate::{Answer, AnswerRow, QueryError, Value};
 
@@ -16,14 +16,14 @@ pub(crate) struct Strides {
 }
 
 impl Strides {
-    pub(crate) fn new(counts: impl Iterator<Item = usize>) -> Result<Self, QueryError> {
+    /// `None` when the possible groups can't be numbered.
+    pub(crate) fn new(counts: impl Iterator<Item = usize>) -> Option<Self> {
         let (mut dimensions, mut possible) = (Vec::new(), 1_u64);
         for count in counts {
             dimensions.push((possible, count as u64));
-            let next = possible.checked_mul(count as u64);
-            possible = next.ok_or(QueryError::TooManyGroups)?;
+            possible = possible.checked_mul(count as u64)?;
         }
-        Ok(Self { dimensions, possible })
+        Some(Self { dimensions, possible })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
@@ -50,34 +50,39 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn finish(
         self,
-        question: &Question,
+        plan: &Plan<'_>,
         layout: &Layout<'_>,
         strides: &Strides,
-        values: &[Values<'_>],
+        budget: &Budget<'_>,
     ) -> Result<Answer, QueryError> {
-        let shown = match question.top {
-            None if self.groups.len() > GROUPS_MAX => return Err(QueryError::TooManyGroups),
+        let question = plan.question;
+        let shown: Vec<usize> = match question.top {
             None => (0..self.groups.len()).collect(),
             Some(top) => first(top, question, &self.states, self.groups.len()),
         };
+        budget.check_groups(shown.len())?;
         let row = |&place: &usize| AnswerRow {
             group: strides
                 .ids(self.groups[place])
-                .zip(values)
+                .zip(&plan.values)
                 .map(|(id, values)| values.get(id))
                 .collect(),
             values: finished(question, &self.states, place),
         };
-        let mut answer = Answer { rows: shown.iter().map(row).collect(), ..Answer::default() };
+        let mut answer = Answer {
+            rows: shown.iter().map(row).collect(),
+            rows_scanned: plan.rows_scanned,
+            ..Answer::default()
+        };
         let all = 0..=self.groups.len();
         if question.with_other && (self.has_rest || shown.len() < self.groups.len()) {
             let mut is_shown = vec![false; self.groups.len() + 1];
             shown.iter().for_each(|&place| is_shown[place] = true);
             let others = all.clone().filter(|&place| !is_shown[place]);
-            answer.other = Some(self.together(question, layout, others));
+            answer.other = Some(self.together(question, layout, &others));
         }
         if question.with_total {
-            answer.total = Some(self.together(question, layout, all));
+            answer.total = Some(self.together(question, layout, &all));
         }
         Ok(answer)
     }
@@ -87,7 +92,7 @@ impl Table {
         &self,
         question: &Question,
         layout: &Layout<'_>,
-        places: impl Iterator<Item = usize> + Clone,
+        places: &(impl Iterator<Item = usize> + Clone),
     ) -> AnswerRow {
         let mut together = layout.states(1);
         for (one, states) in together.iter_mut().zip(&self.states) {

@@ -78,13 +78,9 @@ impl<'b> CodeSlice<'b> {
     /// Gives each code to a function, together with what comes at its place.
     pub(crate) fn for_each<I>(self, with: impl Iterator<Item = I>, mut f: impl FnMut(u32, I)) {
         match self {
-            Self::U8(codes) => {
-                codes.iter().zip(with).for_each(|(&code, with)| f(code.into(), with))
-            }
-            Self::U16(codes) => {
-                codes.iter().zip(with).for_each(|(&code, with)| f(code.into(), with));
-            }
-            Self::U32(codes) => codes.iter().zip(with).for_each(|(&code, with)| f(code, with)),
+            Self::U8(codes) => codes.iter().zip(with).for_each(|(&code, i)| f(code.into(), i)),
+            Self::U16(codes) => codes.iter().zip(with).for_each(|(&code, i)| f(code.into(), i)),
+            Self::U32(codes) => codes.iter().zip(with).for_each(|(&code, i)| f(code, i)),
         }
     }
 
@@ -98,22 +94,11 @@ impl<'b> CodeSlice<'b> {
     /// stride + other`.
     pub(crate) fn mark_pairs(self, others: Self, first: usize, stride: usize, marks: &mut [u8]) {
         let marks = &mut marks[first * stride..];
+        let mut mark = |code: u32, other: usize| marks[code as usize * stride + other] = 1;
         match others {
-            CodeSlice::U8(others) => {
-                self.for_each(others.iter(), |code, &other| {
-                    marks[code as usize * stride + other.index()] = 1;
-                });
-            }
-            CodeSlice::U16(others) => {
-                self.for_each(others.iter(), |code, &other| {
-                    marks[code as usize * stride + other.index()] = 1;
-                });
-            }
-            CodeSlice::U32(others) => {
-                self.for_each(others.iter(), |code, &other| {
-                    marks[code as usize * stride + other.index()] = 1;
-                });
-            }
+            CodeSlice::U8(others) => self.for_each(others.iter(), |c, o| mark(c, o.index())),
+            CodeSlice::U16(others) => self.for_each(others.iter(), |c, o| mark(c, o.index())),
+            CodeSlice::U32(others) => self.for_each(others.iter(), |c, o| mark(c, o.index())),
         }
     }
 }

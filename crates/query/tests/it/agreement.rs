@@ -243,7 +243,7 @@ fn compare_top(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
     #[test]
     fn the_engine_says_what_the_reference_says(
         parts in prop::collection::vec(prop::collection::vec(row(), 0..30), 0..4),
@@ -279,7 +279,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
     /// Enough rows for several blocks and for runs of time.
     #[test]
     fn large_segments_are_as_small_ones(

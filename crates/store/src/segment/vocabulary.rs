@@ -2,8 +2,8 @@
 //! asked about before.
 //!
 //! A vocabulary only grows, as segments come whose strings it does not know, up to `ENTRIES_MAX`
-//! strings per column and `BYTES_MAX` bytes per dataset. A column beyond is given up: it has no
-//! numbers any more, and its strings are numbered anew by every question.
+//! strings and `COLUMN_BYTES_MAX` bytes per column, and `BYTES_MAX` bytes per dataset. A column
+//! beyond is given up: it has no numbers any more, and every question numbers its strings anew.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -17,7 +17,9 @@ use super::Strings;
 
 /// The most strings of one column that are numbered.
 const ENTRIES_MAX: usize = 1 << 21;
-/// The most bytes that the numbered strings of one dataset take, their numbers included.
+/// The most bytes that the numbered strings of one column take, their numbers included.
+const COLUMN_BYTES_MAX: usize = 64 << 20;
+/// The same for all columns of a dataset.
 const BYTES_MAX: usize = 256 << 20;
 /// What a string takes beside its text: its end, and its place in the table.
 const ENTRY_BYTES: usize = 16;
@@ -98,13 +100,14 @@ impl Vocabulary {
             return Some(id);
         }
         let bytes = string.len() + ENTRY_BYTES;
-        if entries.is_given_up
-            || entries.ends.len() >= self.entries_max
-            || self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > BYTES_MAX
-        {
+        let fits = entries.ends.len() < self.entries_max
+            && entries.bytes() + bytes <= COLUMN_BYTES_MAX
+            && self.bytes.load(Ordering::Relaxed) + bytes <= BYTES_MAX;
+        if !fits || entries.is_given_up {
             entries.is_given_up = true;
             return None;
         }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Some(entries.add(string))
     }
 
@@ -152,6 +155,10 @@ struct Entries {
 }
 
 impl Entries {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.ends.len() * ENTRY_BYTES
+    }
+
     fn string(&self, entry: usize) -> &str {
         &self.text[entry.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[entry]]
     }
@@ -178,8 +185,6 @@ impl Entries {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::buffer::Buffer;
     use perflab_model::{Batch, Kind, Nanos, Schema, SchemaState};
 

@@ -4,13 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::ipc::writer::StreamWriter;
 use perflab_log::Group;
 use perflab_model::ManualClock;
 use perflab_store::{Home, HomeSettings, Keys, Sequences, TableLimits};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::rig::{NOW, PATIENCE, flush, log, log_with_keys, open_at, rows, rows_of};
+use crate::rig::{NOW, PATIENCE, flush, log, log_arrow, log_with_keys, open_at, rows, rows_of};
 
 /// Everything is small, so that little is needed to fill it.
 fn small() -> HomeSettings {
@@ -48,6 +50,38 @@ fn what_others_append_to_the_log_is_found_there() {
     log(&home, "d", "{\"n\":3}");
     assert!(home.wait_until_current(PATIENCE));
     assert_eq!(rows(&home, "d").len(), 3);
+}
+
+/// A batch of so many rows, from number `first` on.
+fn stream(batches: &[(i64, usize)]) -> Vec<u8> {
+    let batch = |&(first, count): &(i64, usize)| {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((first..).take(count)));
+        RecordBatch::try_from_iter([("n", numbers)]).unwrap()
+    };
+    let batches: Vec<RecordBatch> = batches.iter().map(batch).collect();
+    let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.finish().unwrap();
+    writer.into_inner().unwrap()
+}
+
+#[test]
+fn records_of_many_rows_come_and_go_whole() {
+    let dir = TempDir::new().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let home = open_at(dir.path(), HomeSettings::default(), &clock);
+    let keys = |first| Keys::new("p", Sequences::From(first)).unwrap();
+    log(&home, "d", "{\"n\":-1}");
+    log_arrow(&home, "d", stream(&[(0, 2000), (2000, 3)]), &keys(0));
+    // The first of these was sent before.
+    log_arrow(&home, "d", stream(&[(2000, 3), (5000, 7)]), &keys(1));
+    log(&home, "d", "{\"n\":-2}");
+    let now = rows(&home, "d");
+    assert_eq!(now.len(), 2 + 2000 + 3 + 7);
+    drop(home);
+    let home = open_at(dir.path(), HomeSettings::default(), &clock);
+    assert!(home.wait_until_current(PATIENCE));
+    assert_eq!(rows(&home, "d"), now, "as read from the log");
 }
 
 #[test]

@@ -42,10 +42,25 @@ pub(crate) fn log_at(
     keys: Option<&Keys>,
 ) -> Answer {
     let form = BodyForm::Ndjson { category: CategoryName::new(category).unwrap() };
-    let body = lines.to_owned().into();
-    let request = Request::decode(&form, MessageForm::Plain, body, &Limits::default()).unwrap();
-    let access = &Access::Everything;
-    let origin = Origin { access, door: Door::Ndjson, arrival, keys };
+    ingest(home, (Door::Ndjson, &form), lines.to_owned().into_bytes(), arrival, keys)
+}
+
+/// Sends an Arrow stream to a category and waits for the answer.
+pub(crate) fn log_arrow(home: &Home, category: &str, stream: Vec<u8>, keys: &Keys) -> Answer {
+    let form = BodyForm::Arrow { category: CategoryName::new(category).unwrap() };
+    ingest(home, (Door::Arrow, &form), stream, NOW, Some(keys))
+}
+
+fn ingest(
+    home: &Home,
+    (door, form): (Door, &BodyForm),
+    body: Vec<u8>,
+    arrival: Nanos,
+    keys: Option<&Keys>,
+) -> Answer {
+    let limits = Limits::default();
+    let request = Request::decode(form, MessageForm::Plain, body.into(), &limits).unwrap();
+    let origin = Origin { access: &Access::Everything, door, arrival, keys };
     let settled = home.ingest(&request, &origin).wait();
     settled.answer(home, |index| request.entry(index))
 }
