@@ -70,7 +70,7 @@ fn records_of_many_rows_come_and_go_whole() {
     let dir = TempDir::new().unwrap();
     let clock = Arc::new(ManualClock::new(NOW));
     let home = open_at(dir.path(), HomeSettings::default(), &clock);
-    let keys = |first| Keys::new("p", Sequences::From(first)).unwrap();
+    let keys = |first| Keys { producer: "p".into(), sequences: Sequences::From(first) };
     log(&home, "d", "{\"n\":-1}");
     log_arrow(&home, "d", stream(&[(0, 2000), (2000, 3)]), &keys(0));
     // The first of these was sent before.
