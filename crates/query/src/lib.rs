@@ -8,14 +8,21 @@
 mod aggregate;
 pub mod algebra;
 mod distinct;
+pub mod document;
+pub mod drillstate;
 mod engine;
 mod error;
 mod filter;
 mod group;
+mod nearest;
 mod sketch;
+pub mod text;
 pub mod time;
 mod value;
+mod values;
 
 pub use engine::{Answer, AnswerRow, answer};
 pub use error::QueryError;
+pub use nearest::nearest;
 pub use value::Value;
+pub use values::column_values;

@@ -5,4 +5,6 @@
 
 mod agreement;
 mod data;
+mod document;
 mod reference;
+mod values;
