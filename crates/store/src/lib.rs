@@ -10,6 +10,7 @@ mod drain;
 mod glob;
 mod home;
 mod ingest;
+mod links;
 mod lock;
 mod record;
 mod retention;
@@ -30,5 +31,6 @@ pub use ingest::{
     REJECTED, REJECTED_BYTES_MAX, REJECTED_MESSAGE_BYTES_MAX, Sequences, Settled, Ticket, chain,
     is_reserved,
 };
+pub use links::{LINK_BYTES_MAX, LINKS_MAX, LinkError};
 pub use record::{RecordDecoder, RecordError};
 pub use tokens::{Access, NewToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TokenError, Tokens};

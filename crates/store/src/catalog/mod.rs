@@ -9,6 +9,7 @@
 mod categories;
 mod datasets;
 mod idls;
+mod links;
 mod spools;
 mod tokens;
 
@@ -27,7 +28,8 @@ use rusqlite::{Connection, ErrorCode};
 
 /// Each step brings the catalog from the version before it to the next. Never edited, only added
 /// to.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE tokens (
         name TEXT PRIMARY KEY,
         digest BLOB NOT NULL UNIQUE,
@@ -67,7 +69,15 @@ const MIGRATIONS: &[&str] = &["
         moved_to TEXT NOT NULL,
         noted_ns INTEGER NOT NULL
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE links (
+        id TEXT PRIMARY KEY,
+        target TEXT NOT NULL,
+        created_ns INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+",
+];
 
 /// Why something could not be kept in, or read from, the catalog.
 #[derive(Debug, thiserror::Error)]
@@ -188,6 +198,7 @@ impl Catalog {
         self.datasets()?;
         self.idls()?;
         self.spool_position("")?;
+        self.link("")?;
         Ok(())
     }
 
