@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::scuba::explore_path;
 use crate::access::{Known, Peer};
 use crate::error::ApiError;
+use crate::serve::url_of;
 use crate::state::{Server, blocking};
 
 /// What a link is made of: one of the two.
@@ -93,11 +94,7 @@ fn base_url(server: &Server, peer: Peer, headers: &HeaderMap) -> String {
         (Peer::Tcp { is_tls, .. }, Some(host)) => {
             format!("{}://{host}", if is_tls { "https" } else { "http" })
         }
-        (Peer::Tcp { .. } | Peer::Owner, _) => {
-            let scheme = if server.settings.tls.is_some() { "https" } else { "http" };
-            let name = server.settings.host_name.as_deref().unwrap_or("localhost");
-            format!("{scheme}://{name}:{}", server.settings.listen.port())
-        }
+        (Peer::Tcp { .. } | Peer::Owner, _) => url_of(server.settings.listen, &server.settings),
     }
 }
 
