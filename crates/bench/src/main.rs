@@ -15,6 +15,8 @@ mod naive;
 mod peers;
 mod process;
 mod quantile;
+mod query;
+mod random;
 mod report;
 mod requests;
 mod scribe_cat;
@@ -37,6 +39,8 @@ struct Arguments {
 enum Benchmark {
     /// Durable ingest over HTTP, beside the parse limit of one core and other stores
     Ingest(ingest::Settings),
+    /// Questions over 100 million rows, beside DuckDB and ClickHouse
+    Query(query::Settings),
     /// `scribe_cat CATEGORY MESSAGE`, beside `/bin/true` and one fdatasync
     ScribeCat(scribe_cat::Settings),
     /// From the server's start to its first durable write, on a large log
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
 fn run(benchmark: Benchmark) -> Result<Vec<report::Bar>> {
     match benchmark {
         Benchmark::Ingest(settings) => ingest::run(&settings),
+        Benchmark::Query(settings) => query::run(&settings),
         Benchmark::ScribeCat(settings) => scribe_cat::run(&settings),
         Benchmark::Start(settings) => start::run(&settings),
         Benchmark::NaiveServer(settings) => naive::run(&settings).map(|()| Vec::new()),

@@ -2,6 +2,7 @@
 //! as Python's `json.dumps` writes them. The same count gives the same messages on every machine.
 
 use crate::joined::Joined;
+use crate::random::Random;
 use std::io::Write;
 
 /// How many different messages are sent in turn. Enough that the 20,000 commits and 2,000 names
@@ -16,7 +17,7 @@ const FIRST_TIME_S: u64 = 1_700_000_000;
 
 /// `count` messages, one per line.
 pub(crate) fn generate(count: usize) -> Joined {
-    let mut random = Random(0x5eed);
+    let mut random = Random::new(0x5eed);
     let commits: Vec<String> = (0..COMMITS).map(|_| random.commit()).collect();
     let mut messages = Joined::new("\n");
     let mut time_s = FIRST_TIME_S;
@@ -93,38 +94,6 @@ fn write_floats(out: &mut Vec<u8>, random: &mut Random) {
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     // Writing to a vector cannot fail.
     drop(out.write_fmt(text));
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): a few lines that never change, so that neither do the
-/// messages.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    /// From 0 up to, not including, 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn pick<'s>(&mut self, strings: &'s [String]) -> &'s str {
-        let index = self.below(strings.len() as u64);
-        usize::try_from(index).map_or("", |index| &strings[index])
-    }
-
-    fn commit(&mut self) -> String {
-        format!("{:016x}{:016x}{:08x}", self.next(), self.next(), self.next() >> 32)
-    }
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@ pub(crate) const PEERS: [Peer; 2] = [
 pub(crate) struct PeerSettings {
     /// The Python with DuckDB and chDB
     #[arg(long, default_value = ".venv/bin/python")]
-    python: PathBuf,
+    pub(crate) python: PathBuf,
     /// The folder of the scripts
     #[arg(long, default_value = "bench")]
-    scripts: PathBuf,
+    pub(crate) scripts: PathBuf,
     /// Leave out DuckDB and chDB
     #[arg(long)]
     pub(crate) without_peers: bool,

@@ -169,6 +169,11 @@ impl SchemaState {
         columns
     }
 
+    /// How many columns rows have brought so far.
+    pub fn columns_known(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).count
+    }
+
     /// Whether a field of this name and kind could be in a row.
     pub(crate) fn check_kind(&self, name: &str, kind: Kind) -> Result<(), SchemaError> {
         match &self.schema {

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use perflab_model::{Batch, Nanos, Schema, SchemaState};
 use perflab_query::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
-use perflab_query::answer;
+use perflab_query::{Limits, answer};
 use perflab_store::segment::{Segment, Snapshot, Source, build};
 
 const SEGMENTS: usize = 16;
@@ -44,7 +44,7 @@ fn main() {
     for _ in 0..=ROUNDS {
         for ((_, question), times) in questions.iter().zip(&mut times) {
             let start = Instant::now();
-            let groups = answer(question, &snapshot).unwrap().rows.len();
+            let groups = answer(question, &snapshot, &Limits::default()).unwrap().rows.len();
             times.push((start.elapsed().as_secs_f64(), groups));
         }
     }

@@ -11,6 +11,10 @@ pub struct Question {
     pub aggregates: Vec<Aggregate>,
     /// Only the first groups; `None`: all of them, in no order.
     pub top: Option<Top>,
+    /// Whether the answer has all groups together that are not among the first.
+    pub with_other: bool,
+    /// Whether the answer has all groups together.
+    pub with_total: bool,
 }
 
 /// Which groups come first. Groups without a value come last.
@@ -123,6 +127,9 @@ pub enum Aggregate {
     Stddev(String),
     /// How many different values; unweighted.
     Distinct(String),
+    /// How many rows of the same weight would say as much as these: (Σw)²/Σw², after Kish, "Survey
+    /// Sampling" (1965). Of all rows, or of those with a number in a column.
+    EffectiveSize(Option<String>),
     /// The value below which this part of the weight lies, from 0 to 1.
     Percentile(f64, String),
 }

@@ -3,35 +3,66 @@
 //! code, and a block of them stays in the nearest cache.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use arrow::buffer::BooleanBuffer;
 use perflab_model::Kind;
-use perflab_store::segment::{Codes, ColumnData, Ints, ListTable, Segment, SegmentColumn, Strings};
+use perflab_store::segment::{
+    Codes, ColumnData, Ints, ListTable, Segment, SegmentColumn, Strings, Vocabularies, Vocabulary,
+};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::QueryError;
 use crate::algebra::{Comparison, Condition, Test};
 use crate::error::REGEX_BYTES_MAX;
+use crate::kernels::Code;
+
+/// The conditions of a question, ready for all segments.
+#[derive(Debug)]
+pub(crate) struct Conditions<'q> {
+    any_of: Vec<Vec<Matcher<'q>>>,
+}
+
+impl<'q> Conditions<'q> {
+    pub(crate) fn new(
+        any_of: &'q [Vec<Condition>],
+        vocabularies: &Vocabularies,
+    ) -> Result<Self, QueryError> {
+        let mut alternatives = Vec::new();
+        for conditions in any_of {
+            let matchers = conditions.iter().map(|one| Matcher::new(one, vocabularies));
+            alternatives.push(matchers.collect::<Result<Vec<_>, _>>()?);
+        }
+        Ok(Self { any_of: alternatives })
+    }
+}
 
 /// The conditions of a question, ready for one segment.
 #[derive(Debug)]
 pub(crate) struct Filter<'s> {
     any_of: Vec<Vec<Leaf<'s>>>,
-    /// For the blocks of conjunctions and leaves.
-    scratch: [Vec<u8>; 2],
+}
+
+/// Room for the masks of a block: of the question, a conjunction, and a leaf.
+#[derive(Debug, Default)]
+pub(crate) struct Masks {
+    total: Vec<u8>,
+    all: Vec<u8>,
+    leaf: Vec<u8>,
 }
 
 impl<'s> Filter<'s> {
     /// `None` when no row of the segment can meet them.
     pub(crate) fn new(
-        any_of: &[Vec<Condition>],
+        conditions: &Conditions<'_>,
         segment: &'s Segment,
     ) -> Result<Option<Self>, QueryError> {
         let mut alternatives = Vec::new();
-        for conditions in any_of {
+        for matchers in &conditions.any_of {
             let mut leaves = Vec::new();
-            for condition in conditions {
-                let leaf = Leaf::new(condition, segment)?;
+            for matcher in matchers {
+                let leaf = Leaf::new(matcher, segment)?;
                 if !matches!(leaf, Leaf::All) {
                     leaves.push(leaf);
                 }
@@ -40,8 +71,8 @@ impl<'s> Filter<'s> {
                 alternatives.push(leaves);
             }
         }
-        let is_nothing = alternatives.is_empty() && !any_of.is_empty();
-        Ok((!is_nothing).then(|| Self { any_of: alternatives, scratch: Default::default() }))
+        let is_nothing = alternatives.is_empty() && !conditions.any_of.is_empty();
+        Ok((!is_nothing).then_some(Self { any_of: alternatives }))
     }
 
     /// Whether every row meets it.
@@ -50,40 +81,53 @@ impl<'s> Filter<'s> {
     }
 
     /// Writes the places of the rows that meet it, counted from the start of the block.
-    pub(crate) fn select(&mut self, rows: Range<usize>, selected: &mut Vec<u32>) {
-        let len = rows.len();
-        let [mask, leaf_mask] = &mut self.scratch;
-        let mut total = vec![0_u8; if self.any_of.len() > 1 { len } else { 0 }];
+    pub(crate) fn select(&self, rows: Range<usize>, masks: &mut Masks, selected: &mut Vec<u32>) {
+        let Masks { total, all, leaf: leaf_mask } = masks;
+        total.clear();
+        total.resize(rows.len(), 0);
+        leaf_mask.resize(rows.len(), 0);
         for leaves in &self.any_of {
-            mask.clear();
-            mask.resize(len, 1);
-            for leaf in leaves {
-                leaf_mask.resize(len, 0);
-                leaf.fill(rows.clone(), &mut leaf_mask[..len]);
-                let both = mask.iter_mut().zip(&leaf_mask[..len]);
-                both.for_each(|(mask, &leaf)| *mask &= leaf);
-                if mask.iter().fold(0, |any, &byte| any | byte) == 0 {
+            let Some((first, rest)) = leaves.split_first() else { continue };
+            all.resize(rows.len(), 0);
+            first.fill(rows.clone(), all);
+            for leaf in rest {
+                if all.iter().fold(0, |any, &byte| any | byte) == 0 {
                     break;
                 }
+                leaf.fill(rows.clone(), leaf_mask);
+                all.iter_mut().zip(&*leaf_mask).for_each(|(mask, &leaf)| *mask &= leaf);
             }
-            if !total.is_empty() {
-                total.iter_mut().zip(&*mask).for_each(|(total, &mask)| *total |= mask);
-            }
+            total.iter_mut().zip(&*all).for_each(|(total, &mask)| *total |= mask);
         }
-        compress(if total.is_empty() { mask } else { &total }, selected);
+        compress(total, selected);
     }
 }
 
-/// The places of the ones. Without branches: which rows meet a condition can't be foreseen.
+/// Rows are looked at so many at a time, and passed over where none of them is chosen.
+const STEP: usize = 8;
+
+/// The places of the ones. Without branches for single rows: which of them meet a condition
+/// can't be foreseen.
 fn compress(mask: &[u8], selected: &mut Vec<u32>) {
     selected.clear();
-    if mask.iter().fold(0, |any, &byte| any | byte) == 0 {
-        return;
-    }
-    selected.resize(mask.len(), 0);
+    selected.resize(mask.len() + STEP, 0);
     let mut found = 0;
-    for (place, &byte) in (0_u32..).zip(mask) {
-        selected[found] = place;
+    let (steps, rest) = mask.as_chunks::<STEP>();
+    let mut place = 0_u32;
+    for step in steps {
+        if u64::from_ne_bytes(*step) != 0 {
+            let places = &mut selected[found..found + STEP];
+            let mut here = 0;
+            for (at, &byte) in (place..).zip(step) {
+                places[here % STEP] = at;
+                here += usize::from(byte);
+            }
+            found += here;
+        }
+        place += 8;
+    }
+    for (at, &byte) in (place..).zip(rest) {
+        selected[found] = at;
         found += usize::from(byte);
     }
     selected.truncate(found);
@@ -135,13 +179,9 @@ enum FloatTest {
 }
 
 impl<'s> Leaf<'s> {
-    fn new(condition: &Condition, segment: &'s Segment) -> Result<Self, QueryError> {
-        let opposite = condition.test.opposite();
-        let is_negated = opposite.is_some();
-        let test = opposite.unwrap_or_else(|| condition.test.clone());
-        let matcher = Matcher::new(&condition.column, test)?;
+    fn new(matcher: &Matcher<'_>, segment: &'s Segment) -> Result<Self, QueryError> {
         let mut kinds = Vec::new();
-        for column in segment.columns_named(&condition.column) {
+        for column in segment.columns_named(matcher.column) {
             let leaf = matcher.leaf(segment, column)?;
             if !matches!(leaf, Self::Nothing) {
                 kinds.push(leaf);
@@ -152,7 +192,7 @@ impl<'s> Leaf<'s> {
             1 => kinds.remove(0),
             _ => Self::Either(kinds),
         };
-        Ok(match (leaf, is_negated) {
+        Ok(match (leaf, matcher.is_negated) {
             (leaf, false) => leaf,
             (Self::Nothing, true) => Self::All,
             (Self::All, true) => Self::Nothing,
@@ -205,9 +245,24 @@ impl<'s> Leaf<'s> {
     }
 }
 
-fn fill_range<C: Copy + Into<u32>>(codes: &[C], first: u32, len: u32, mask: &mut [u8]) {
-    for (mask, &code) in mask.iter_mut().zip(codes) {
-        *mask = u8::from(code.into().wrapping_sub(first) < len);
+/// Compares as narrow as the codes are, which is that many more at a time.
+fn fill_range<C: Code + TryFrom<u32> + PartialOrd>(
+    codes: &[C],
+    first: u32,
+    len: u32,
+    mask: &mut [u8],
+) {
+    let pairs = mask.iter_mut().zip(codes);
+    match (C::try_from(first), C::try_from(first + (len - 1))) {
+        (Ok(only), _) if len == 1 => {
+            pairs.for_each(|(mask, &code)| *mask = u8::from(code == only));
+        }
+        (Ok(first), Ok(last)) => pairs.for_each(|(mask, &code)| {
+            *mask = u8::from(code >= first) & u8::from(code <= last);
+        }),
+        // The last does not fit, as where nothing is null: the codes end before.
+        (Ok(first), Err(_)) => pairs.for_each(|(mask, &code)| *mask = u8::from(code >= first)),
+        (Err(_), _) => mask.fill(0),
     }
 }
 
@@ -256,15 +311,53 @@ fn fill_floats(values: &[f64], mask: &mut [u8], test: impl Fn(f64) -> bool) {
     mask.iter_mut().zip(values).for_each(|(mask, &value)| *mask = u8::from(test(value)));
 }
 
-/// A test, prepared once for all kinds of a column.
+/// A test, prepared once for all kinds and all segments of a column.
+#[derive(Debug)]
 struct Matcher<'c> {
     column: &'c str,
     test: Test,
+    is_negated: bool,
     regex: Option<Regex>,
+    /// For tests that look at every string.
+    verdicts: Option<Verdicts>,
+}
+
+/// What was found of strings, by their numbers in the vocabulary: each is looked at only once,
+/// however many segments have it.
+#[derive(Debug)]
+struct Verdicts {
+    vocabulary: Arc<Vocabulary>,
+    known: Vec<AtomicU8>,
+}
+
+const UNKNOWN: u8 = 2;
+
+impl Verdicts {
+    /// Of the strings that the vocabulary has now.
+    fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        let count = vocabulary.strings().count();
+        Self { vocabulary, known: (0..count).map(|_| AtomicU8::new(UNKNOWN)).collect() }
+    }
+
+    fn get(&self, id: u32, test: impl FnOnce() -> bool) -> bool {
+        let Some(known) = self.known.get(id as usize) else { return test() };
+        match known.load(Ordering::Relaxed) {
+            UNKNOWN => {
+                let verdict = test();
+                known.store(u8::from(verdict), Ordering::Relaxed);
+                verdict
+            }
+            verdict => verdict == 1,
+        }
+    }
 }
 
 impl<'c> Matcher<'c> {
-    fn new(column: &'c str, test: Test) -> Result<Self, QueryError> {
+    fn new(condition: &'c Condition, vocabularies: &Vocabularies) -> Result<Self, QueryError> {
+        let column = condition.column.as_str();
+        let opposite = condition.test.opposite();
+        let is_negated = opposite.is_some();
+        let test = opposite.unwrap_or_else(|| condition.test.clone());
         let regex = if let Test::Regex(text) | Test::ItemRegex(text) = &test {
             let built = RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
             let failed = |error| QueryError::Regex { column: column.to_owned(), error };
@@ -272,7 +365,9 @@ impl<'c> Matcher<'c> {
         } else {
             None
         };
-        Ok(Self { column, test, regex })
+        let looks_at_all = matches!(test, Test::Regex(_) | Test::Contains(_) | Test::Prefix(_));
+        let verdicts = looks_at_all.then(|| Verdicts::new(vocabularies.of(column)));
+        Ok(Self { column, test, is_negated, regex, verdicts })
     }
 
     fn leaf<'s>(
@@ -289,7 +384,13 @@ impl<'c> Matcher<'c> {
                 let leaf = |test| Leaf::Float { values, test };
                 Ok(self.float_test()?.map_or(Leaf::Nothing, leaf))
             }
-            ColumnData::String { codes, strings } => Ok(self.string_leaf(codes, strings)),
+            ColumnData::String { codes, strings } => {
+                let ids = match &self.verdicts {
+                    Some(verdicts) => column.ids(&verdicts.vocabulary)?,
+                    None => None,
+                };
+                Ok(self.string_leaf(codes, strings, ids.as_deref()))
+            }
             ColumnData::List { ids } => {
                 let Some(lists) = segment.lists() else { return Ok(Leaf::Nothing) };
                 lists.check()?;
@@ -330,14 +431,23 @@ impl<'c> Matcher<'c> {
         Ok(matches!(self.test, Test::NotNull).then_some(FloatTest::NotNull))
     }
 
-    fn string_leaf<'s>(&self, codes: &'s Codes, strings: &'s Strings) -> Leaf<'s> {
+    fn string_leaf<'s>(
+        &self,
+        codes: &'s Codes,
+        strings: &'s Strings,
+        ids: Option<&[u32]>,
+    ) -> Leaf<'s> {
         let all = u32::try_from(strings.len()).unwrap_or(u32::MAX);
         let range = |first: u32, end: u32| match end.saturating_sub(first) {
             0 => Leaf::Nothing,
             len => Leaf::CodeRange { codes, first, len },
         };
         let table = |test: &dyn Fn(&[u8]) -> bool| {
-            let accepted = (0..all).map(|code| test(strings.bytes(code)));
+            let test = |code: u32| test(strings.bytes(code));
+            let accepted = (0..all).map(|code| match (&self.verdicts, ids) {
+                (Some(verdicts), Some(ids)) => verdicts.get(ids[code as usize], || test(code)),
+                _ => test(code),
+            });
             code_table(codes, accepted)
         };
         match (&self.test, &self.regex) {
@@ -376,7 +486,12 @@ impl<'c> Matcher<'c> {
     fn list_leaf<'s>(&self, ids: &'s Codes, lists: &'s ListTable, kind: Kind) -> Leaf<'s> {
         let all = u32::try_from(lists.len()).unwrap_or(u32::MAX);
         if matches!(self.test, Test::NotNull) {
-            return Leaf::CodeRange { codes: ids, first: 0, len: all };
+            let is_empty = all == 0;
+            return if is_empty {
+                Leaf::Nothing
+            } else {
+                Leaf::CodeRange { codes: ids, first: 0, len: all }
+            };
         }
         let accepted: Vec<bool> = match (&self.test, &self.regex) {
             (Test::Any(values) | Test::In(values), _) => {

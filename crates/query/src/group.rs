@@ -1,6 +1,6 @@
 //! What rows of a segment are grouped by: codes per dimension, and what they stand for.
 
-use std::ops::{AddAssign, Mul, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::buffer::BooleanBuffer;
@@ -9,51 +9,8 @@ use hashbrown::HashMap;
 use perflab_model::Kind;
 use perflab_store::segment::{Codes, ColumnData, Ints, ListTable, Segment, SegmentColumn, Strings};
 
-use crate::algebra::Dimension;
+use crate::kernels::CodeSlice;
 use crate::{QueryError, Value};
-
-/// What the codes of several dimensions are put together in: the narrower, the faster.
-pub(crate) trait Number: Copy + AddAssign + Mul<Output = Self> + From<u32> {}
-
-impl Number for u32 {}
-impl Number for u64 {}
-
-/// The values of a dimension in all segments so far, numbered as they come.
-#[derive(Debug, Default)]
-pub(crate) struct Interner {
-    strings: HashMap<String, u32, RandomState>,
-    others: HashMap<CellKey, u32, RandomState>,
-    values: Vec<Value>,
-}
-
-impl Interner {
-    fn string(&mut self, string: &str) -> u32 {
-        let values = &mut self.values;
-        *self.strings.entry_ref(string).or_insert_with(|| {
-            values.push(Value::String(string.to_owned()));
-            u32::try_from(values.len() - 1).unwrap_or(u32::MAX)
-        })
-    }
-
-    pub(crate) fn value(&mut self, value: Value) -> u32 {
-        if let Value::String(string) = &value {
-            return self.string(string);
-        }
-        let values = &mut self.values;
-        *self.others.entry(CellKey::of(&value)).or_insert_with(|| {
-            values.push(value);
-            u32::try_from(values.len() - 1).unwrap_or(u32::MAX)
-        })
-    }
-
-    pub(crate) fn get(&self, number: u32) -> &Value {
-        &self.values[number as usize]
-    }
-
-    pub(crate) fn into_values(self) -> Vec<Value> {
-        self.values
-    }
-}
 
 /// Integers that lie this close together are their own codes.
 const DIRECT_INTS_MAX: u64 = 1 << 16;
@@ -61,13 +18,22 @@ const DIRECT_INTS_MAX: u64 = 1 << 16;
 /// A dimension of a segment.
 #[derive(Debug)]
 pub(crate) struct LocalDimension<'s> {
-    codes: LocalCodes<'s>,
-    /// Integers are shown as floats: somewhere in the dataset the name is both.
-    widens: bool,
+    pub(crate) codes: LocalCodes<'s>,
+    /// The number of each code's value among those of all segments.
+    pub(crate) ids: Arc<[u32]>,
 }
 
+impl LocalDimension<'_> {
+    /// Adds `stride` times the number of each row's value to its place.
+    pub(crate) fn add_ids(&self, rows: Range<usize>, stride: u64, into: &mut [u64]) {
+        let add = |into: &mut u64, code: u32| *into += u64::from(self.ids[code as usize]) * stride;
+        self.codes.for_each(rows, into, add);
+    }
+}
+
+/// The codes of a segment's rows in one dimension.
 #[derive(Debug)]
-enum LocalCodes<'s> {
+pub(crate) enum LocalCodes<'s> {
     /// The segment has no such column: everything is null.
     Missing,
     Strings {
@@ -89,66 +55,47 @@ enum LocalCodes<'s> {
         codes: Vec<u32>,
         values: Vec<Value>,
     },
-    Time {
-        times: &'s [i64],
-        starts: &'s [i64],
-    },
+    Time(Buckets<'s>),
 }
 
-impl<'s> LocalDimension<'s> {
-    pub(crate) fn new(
-        dimension: &'s Dimension,
-        segment: &'s Segment,
-        widens: bool,
-    ) -> Result<Self, QueryError> {
-        let codes = match dimension {
-            Dimension::Time(starts) => LocalCodes::Time { times: segment.times()?, starts },
-            Dimension::Column(name) => LocalCodes::of_name(name, segment)?,
-        };
-        Ok(Self { codes, widens })
+/// The buckets that the rows of a segment are in. As a number over all segments, a bucket is how
+/// many buckets start up to its start, so that 0 is what lies before all of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buckets<'s> {
+    times: &'s [i64],
+    starts: &'s [i64],
+    /// The numbers of the first and the last.
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+}
+
+impl<'s> Buckets<'s> {
+    /// Times ascend.
+    pub(crate) fn new(times: &'s [i64], rows: Range<usize>, starts: &'s [i64]) -> Self {
+        let number = |row: usize| starts.partition_point(|&start| start <= times[row]);
+        let (first, last) =
+            if rows.is_empty() { (0, 0) } else { (number(rows.start), number(rows.end - 1)) };
+        Self { times, starts, first, last }
     }
 
-    /// How many codes there are, that of null included.
     pub(crate) fn count(&self) -> usize {
-        self.codes.count()
+        self.last - self.first + 1
     }
 
-    /// Adds `stride` times the code of each row of a block to its place.
-    pub(crate) fn add_codes<N: Number>(&self, rows: Range<usize>, stride: N, into: &mut [N]) {
-        self.codes.add(rows, stride, into);
+    /// The code of a row, and where the run of rows in its bucket ends.
+    pub(crate) fn run(&self, rows: Range<usize>) -> (usize, usize) {
+        let times = &self.times[rows.clone()];
+        let number = self.starts.partition_point(|&start| start <= times[0]);
+        let end = match self.starts.get(number) {
+            Some(&start) => rows.start + times.partition_point(|&time| time < start),
+            None => rows.end,
+        };
+        (number - self.first, end)
     }
-
-    /// The number of a code's value among those of all segments.
-    pub(crate) fn intern(&self, code: usize, values: &mut Interner) -> u32 {
-        if let LocalCodes::Strings { strings, .. } = &self.codes
-            && code < strings.len()
-        {
-            return values.string(strings.get(u32::try_from(code).unwrap_or(u32::MAX)));
-        }
-        values.value(self.value(code))
-    }
-
-    pub(crate) fn value(&self, code: usize) -> Value {
-        let value = self.codes.value(code);
-        if let Value::Int(value) = value
-            && self.widens
-        {
-            #[expect(clippy::cast_precision_loss, reason = "widened, as rows of both kinds are")]
-            return Value::Float(value as f64);
-        }
-        value
-    }
-}
-
-/// Whether a name holds both integers and floats, in whichever of the segments.
-pub(crate) fn widens(dimension: &Dimension, segments: &[Arc<Segment>]) -> bool {
-    let Dimension::Column(name) = dimension else { return false };
-    let has = |kind| segments.iter().any(|segment| segment.column(name, kind).is_some());
-    has(Kind::Int) && has(Kind::Float)
 }
 
 impl<'s> LocalCodes<'s> {
-    fn of_name(name: &str, segment: &'s Segment) -> Result<Self, QueryError> {
+    pub(crate) fn of_name(name: &str, segment: &'s Segment) -> Result<Self, QueryError> {
         let columns: Vec<_> = segment.columns_named(name).collect();
         match columns[..] {
             [] => Ok(Self::Missing),
@@ -157,7 +104,10 @@ impl<'s> LocalCodes<'s> {
         }
     }
 
-    fn of_column(column: &'s SegmentColumn, segment: &'s Segment) -> Result<Self, QueryError> {
+    pub(crate) fn of_column(
+        column: &'s SegmentColumn,
+        segment: &'s Segment,
+    ) -> Result<Self, QueryError> {
         match (column.data()?, segment.lists()) {
             (ColumnData::String { codes, strings }, _) => Ok(Self::Strings { codes, strings }),
             (ColumnData::List { ids }, Some(lists)) => {
@@ -194,45 +144,89 @@ impl<'s> LocalCodes<'s> {
         Ok(Self::Made { codes, values })
     }
 
-    fn count(&self) -> usize {
+    /// How many codes there are, that of null included.
+    pub(crate) fn count(&self) -> usize {
         match self {
             Self::Missing => 1,
             Self::Strings { strings, .. } => strings.len() + 1,
             Self::Lists { lists, .. } => lists.len() + 1,
             Self::Ints { count, .. } => *count as usize + 1,
             Self::Made { values, .. } => values.len(),
-            Self::Time { starts, .. } => starts.len() + 1,
+            Self::Time(buckets) => buckets.count(),
         }
     }
 
-    fn add<N: Number>(&self, rows: Range<usize>, stride: N, into: &mut [N]) {
+    /// What was made for the question.
+    pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Missing => {}
-            Self::Strings { codes, .. } | Self::Lists { ids: codes, .. } => match codes {
-                Codes::U8(codes) => add(&codes[rows], stride, into),
-                Codes::U16(codes) => add(&codes[rows], stride, into),
-                Codes::U32(codes) => add(&codes[rows], stride, into),
-            },
+            Self::Made { codes, values } => {
+                size_of_val(codes.as_slice()) + size_of_val(values.as_slice())
+            }
+            Self::Missing
+            | Self::Strings { .. }
+            | Self::Lists { .. }
+            | Self::Ints { .. }
+            | Self::Time(_) => 0,
+        }
+    }
+
+    /// The codes as they lie in the segment, if they do.
+    pub(crate) fn slice(&self, rows: Range<usize>) -> Option<CodeSlice<'_>> {
+        match self {
+            Self::Strings { codes, .. } | Self::Lists { ids: codes, .. } => Some(match codes {
+                Codes::U8(codes) => CodeSlice::U8(&codes[rows]),
+                Codes::U16(codes) => CodeSlice::U16(&codes[rows]),
+                Codes::U32(codes) => CodeSlice::U32(&codes[rows]),
+            }),
+            Self::Made { codes, .. } => Some(CodeSlice::U32(&codes[rows])),
+            Self::Missing | Self::Ints { .. } | Self::Time(_) => None,
+        }
+    }
+
+    /// The code of one row.
+    pub(crate) fn get(&self, row: usize) -> u32 {
+        let mut code = [0];
+        self.for_each(row..row + 1, &mut code, |into, code| *into = code);
+        code[0]
+    }
+
+    /// Gives the code of each row to a function, with what is at its place.
+    pub(crate) fn for_each<T>(
+        &self,
+        rows: Range<usize>,
+        into: &mut [T],
+        f: impl Fn(&mut T, u32) + Copy,
+    ) {
+        if let Some(codes) = self.slice(rows.clone()) {
+            return codes.for_each(into.iter_mut(), |code, into| f(into, code));
+        }
+        match self {
             Self::Ints { values, valid, least, count } => {
                 for (row, into) in rows.zip(into) {
                     let is_valid = valid.is_none_or(|valid| valid.value(row));
                     let above = values.get(row).abs_diff(*least);
-                    let code =
-                        if is_valid { u32::try_from(above).unwrap_or(*count) } else { *count };
-                    *into += N::from(code) * stride;
+                    let code = u32::try_from(above).ok().filter(|_| is_valid).unwrap_or(*count);
+                    f(into, code);
                 }
             }
-            Self::Made { codes, .. } => add(&codes[rows], stride, into),
-            Self::Time { times, starts } => {
-                add_buckets(&times[rows], starts, stride, into);
+            Self::Time(buckets) => {
+                let (mut row, first) = (rows.start, rows.start);
+                while row < rows.end {
+                    let (code, end) = buckets.run(row..rows.end);
+                    let code = u32::try_from(code).unwrap_or(u32::MAX);
+                    into[row - first..end - first].iter_mut().for_each(|into| f(into, code));
+                    row = end;
+                }
             }
+            Self::Missing => into.iter_mut().for_each(|into| f(into, 0)),
+            Self::Strings { .. } | Self::Lists { .. } | Self::Made { .. } => {}
         }
     }
 
-    fn value(&self, code: usize) -> Value {
+    /// What a code stands for; of a bucket, its start.
+    pub(crate) fn value(&self, code: usize) -> Value {
         let narrow = u32::try_from(code).unwrap_or(u32::MAX);
         match self {
-            Self::Missing => Value::Null,
             Self::Strings { strings, .. } if code < strings.len() => {
                 Value::String(strings.get(narrow).to_owned())
             }
@@ -243,44 +237,30 @@ impl<'s> LocalCodes<'s> {
                 Value::Int(least.wrapping_add_unsigned(narrow.into()))
             }
             Self::Made { values, .. } => values[code].clone(),
-            Self::Time { starts, .. } if code < starts.len() => Value::Time(starts[code]),
-            Self::Strings { .. } | Self::Lists { .. } | Self::Ints { .. } | Self::Time { .. } => {
+            Self::Time(buckets) => {
+                let start = (buckets.first + code).checked_sub(1).map(|at| buckets.starts[at]);
+                start.map_or(Value::Null, Value::Time)
+            }
+            Self::Missing | Self::Strings { .. } | Self::Lists { .. } | Self::Ints { .. } => {
                 Value::Null
             }
         }
     }
 }
 
-fn add<C: Copy + Into<u32>, N: Number>(codes: &[C], stride: N, into: &mut [N]) {
-    for (into, &code) in into.iter_mut().zip(codes) {
-        *into += N::from(code.into()) * stride;
-    }
-}
-
-/// Times ascend, so that a bucket is a run of rows. Before the first bucket is no bucket.
-fn add_buckets<N: Number>(times: &[i64], starts: &[i64], stride: N, into: &mut [N]) {
-    let mut row = 0;
-    while row < times.len() {
-        let next = starts.partition_point(|&start| start <= times[row]);
-        let end = match starts.get(next) {
-            Some(&start) => row + times[row..].partition_point(|&time| time < start),
-            None => times.len(),
-        };
-        let code = u32::try_from(next.checked_sub(1).unwrap_or(starts.len())).unwrap_or(u32::MAX);
-        into[row..end].iter_mut().for_each(|into| *into += N::from(code) * stride);
-        row = end;
-    }
-}
-
 /// The values of a name, whatever its kinds.
-struct Cells<'s> {
+#[derive(Debug)]
+pub(crate) struct Cells<'s> {
     /// In the order of kinds; a row has the value of the first that is not null.
     columns: Vec<(Kind, &'s ColumnData)>,
     lists: Option<&'s ListTable>,
 }
 
 impl<'s> Cells<'s> {
-    fn new(columns: &[&'s SegmentColumn], segment: &'s Segment) -> Result<Self, QueryError> {
+    pub(crate) fn new(
+        columns: &[&'s SegmentColumn],
+        segment: &'s Segment,
+    ) -> Result<Self, QueryError> {
         let mut data = Vec::new();
         for column in columns {
             data.push((column.kind(), column.data()?));
@@ -292,7 +272,7 @@ impl<'s> Cells<'s> {
         Ok(Self { columns: data, lists: segment.lists() })
     }
 
-    fn value(&self, row: usize) -> Value {
+    pub(crate) fn value(&self, row: usize) -> Value {
         let mut values = self.columns.iter().map(|(_, data)| self.one(data, row));
         values.find(|value| *value != Value::Null).unwrap_or(Value::Null)
     }

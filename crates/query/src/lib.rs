@@ -5,24 +5,42 @@
 //! places in dense arrays of codes. Strings are looked at again only for the groups that are
 //! shown.
 
-mod aggregate;
 pub mod algebra;
+pub mod compare;
+mod dense;
+pub mod differs;
 mod distinct;
 pub mod document;
 pub mod drillstate;
 mod engine;
 mod error;
+pub mod export;
+pub mod expression;
 mod filter;
 mod group;
+mod kernels;
+mod limits;
+mod local;
 mod nearest;
+mod numbering;
+mod prepare;
+mod selection;
 mod sketch;
+mod source;
+mod sparse;
+mod states;
+mod statistics;
+mod table;
 pub mod text;
 pub mod time;
 mod value;
 mod values;
+pub mod views;
 
-pub use engine::{Answer, AnswerRow, answer};
+pub use engine::{Answer, AnswerRow, answer, answer_by};
 pub use error::QueryError;
+pub use limits::{Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};
 pub use nearest::nearest;
+pub use selection::Selection;
 pub use value::Value;
 pub use values::column_values;

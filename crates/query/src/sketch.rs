@@ -4,6 +4,8 @@
 //! As in HDR histograms and DDSketch, but the bucket is taken out of the float's own bits: no
 //! logarithm. Two histograms are merged by adding their counts.
 
+use crate::kernels::CodeSlice;
+
 /// Mantissa bits that a bucket keeps.
 const MANTISSA_BITS: u32 = 6;
 const SHIFT: u32 = 52 - MANTISSA_BITS;
@@ -28,12 +30,14 @@ impl Default for Sketch {
     }
 }
 
-/// Ascends with the value.
+/// Ascends with the value. Without branches: signs can't be foreseen.
 #[inline]
 fn key(value: f64) -> i32 {
-    let bits = value.to_bits();
+    // Zero is zero, whatever its sign.
+    let bits = (value + 0.0).to_bits();
     let magnitude = ((bits & !(1 << 63)) >> SHIFT) as i32;
-    if bits >> 63 == 1 { -magnitude - 1 } else { magnitude }
+    let is_negative = (bits >> 63) as i32;
+    magnitude ^ -is_negative
 }
 
 /// The middle of a bucket.
@@ -99,15 +103,73 @@ impl Sketch {
         if part <= 0.0 {
             return Some(self.least);
         }
+        if part >= 1.0 {
+            return Some(self.most);
+        }
         let wanted = self.total * part;
-        let mut below = 0.0;
-        for (key, weight) in (self.first..).zip(&self.weights) {
-            below += weight;
+        let (mut below, mut last) = (0.0, 0);
+        for (key, weight) in (self.first..).zip(&self.weights).filter(|(_, weight)| **weight > 0.0)
+        {
+            (below, last) = (below + weight, key);
             if below >= wanted {
-                return Some(middle(key).clamp(self.least, self.most));
+                break;
             }
         }
-        Some(self.most)
+        Some(middle(last).clamp(self.least, self.most))
+    }
+}
+
+/// The histograms of several groups, of numbers that are known to lie in a range: every bucket of
+/// it has a place.
+#[derive(Debug)]
+pub(crate) struct Bins {
+    range: (f64, f64),
+    first: i32,
+    /// How many places a group has: the last is for what is no number.
+    width: usize,
+    weights: Vec<f64>,
+}
+
+impl Bins {
+    /// How many places a group needs.
+    pub(crate) fn width((least, most): (f64, f64)) -> usize {
+        usize::try_from(key(most) - key(least)).unwrap_or(usize::MAX - 2) + 2
+    }
+
+    /// Uses the memory of those before.
+    pub(crate) fn new(range: (f64, f64), groups: usize, before: Option<Self>) -> Self {
+        let mut weights = before.map_or_else(Vec::new, |before| before.weights);
+        let width = Self::width(range);
+        weights.clear();
+        weights.resize(groups * width, 0.0);
+        Self { range, first: key(range.0), width, weights }
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        base: usize,
+        groups: CodeSlice<'_>,
+        weighted: impl Iterator<Item = (f64, f64)>,
+    ) {
+        let (first, width, last) = (self.first, self.width, self.width - 1);
+        let weights = &mut self.weights[base * width..];
+        groups.for_each(weighted, |group, (value, weight)| {
+            let place = key(value).wrapping_sub(first).cast_unsigned() as usize;
+            weights[group as usize * width + place.min(last)] += weight;
+        });
+    }
+
+    /// Adds the histogram of a group to another.
+    pub(crate) fn add_to(&self, sketch: &mut Sketch, group: usize) {
+        let weights = &self.weights[group * self.width..][..self.width - 1];
+        for (key, &weight) in (self.first..).zip(weights) {
+            if weight > 0.0 {
+                sketch.add_growing(key, weight);
+                sketch.total += weight;
+            }
+        }
+        sketch.least = sketch.least.min(self.range.0);
+        sketch.most = sketch.most.max(self.range.1);
     }
 }
 

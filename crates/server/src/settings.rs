@@ -62,8 +62,10 @@ pub struct ServerLimits {
     pub tls_handshake_timeout: Duration,
     /// The most queries that are answered at once; others wait for their turn.
     pub queries_max: usize,
-    /// How long a query may take, its waiting included.
+    /// How long a query may take, its waiting included,
     pub query_timeout: Duration,
+    /// and how much memory for its groups.
+    pub query_memory_bytes: usize,
     /// How long the end of the server waits for requests that were accepted.
     pub shutdown_timeout: Duration,
 }
@@ -89,6 +91,7 @@ impl Default for ServerLimits {
             tls_handshake_timeout: Duration::from_secs(10),
             queries_max: Self::QUERIES_MAX,
             query_timeout: Duration::from_secs(Self::QUERY_SECONDS_MAX),
+            query_memory_bytes: perflab_query::MEMORY_BYTES_DEFAULT,
             shutdown_timeout: Duration::from_secs(30),
         }
     }

@@ -33,7 +33,7 @@ pub enum DatasetError {
 /// One dataset in use.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) schema: Arc<SchemaState>,
     /// Whether rows were checked since its columns were last recorded.
     touched: AtomicBool,
@@ -77,6 +77,18 @@ impl Datasets {
         let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
         let text = declared.get(name).and_then(Option::as_deref);
         self.parse(name, text)
+    }
+
+    /// Every dataset there is.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        declared.keys().cloned().collect()
+    }
+
+    /// Whether there is such a dataset.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        declared.contains_key(name)
     }
 
     /// The text of a dataset's declared schema.
@@ -128,7 +140,7 @@ impl Datasets {
         let known = known.map(|(column, kind)| (column.as_str(), *kind));
         let state = SchemaState::with_columns(schema.clone(), known);
         let dataset = Arc::new(Dataset {
-            name: name.to_owned(),
+            name: name.into(),
             recorded: AtomicUsize::new(state.columns().len()),
             schema: Arc::new(state),
             touched: AtomicBool::new(false),

@@ -4,8 +4,9 @@
 //! lock             held by the owner; its pid
 //! catalog.sqlite   what is known besides the rows
 //! log/             the log
+//! segments/        the rows, for queries
 //! spool/           what local writers left while no server ran
-//! quarantine/      damaged bytes that a check set aside
+//! quarantine/      damaged bytes that were set aside
 //! ```
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
 
 use perflab_log::{Disk, Log, OpenError, RealDisk, Recovery, Spool, create_dir};
 use perflab_model::{COLUMNS_MAX, CategoryName, Clock, Nanos, Schema};
@@ -22,7 +24,9 @@ use perflab_wire::{IdlError, Registry, Secret};
 use crate::catalog::{Catalog, CatalogError, CategorySettings, Idl};
 use crate::datasets::{Dataset, DatasetError, Datasets};
 use crate::ingest::{Counters, IngestStats, REJECTED, REJECTED_BYTES_MAX, chain};
+use crate::keeper::{Fault, Keeper, Parts, StartError};
 use crate::lock::{Claim, HomeLock};
+use crate::tables::{TableLimits, Tables};
 use crate::tokens::{NewToken, TokenError, Tokens};
 
 /// How much local writers may leave in the spool.
@@ -32,8 +36,13 @@ pub const SPOOL_BYTES_MAX: u64 = 4 << 30;
 #[derive(Debug, Clone)]
 pub struct HomeSettings {
     pub log: perflab_log::Settings,
-    /// Where the log's files are.
+    /// How the files of the log and of segments are written.
     pub disk: Arc<dyn Disk>,
+    /// When rows go from memory to files.
+    pub tables: TableLimits,
+    /// Called at each of [`FAULT_POINTS`](crate::FAULT_POINTS), for tests to end the process
+    /// there.
+    pub fault: Fault,
     /// How many columns a dataset without a declared schema may have.
     pub columns_max: usize,
 }
@@ -43,6 +52,8 @@ impl Default for HomeSettings {
         Self {
             log: perflab_log::Settings::DEFAULT,
             disk: Arc::new(RealDisk),
+            tables: TableLimits::DEFAULT,
+            fault: |_| {},
             columns_max: COLUMNS_MAX,
         }
     }
@@ -116,11 +127,13 @@ pub struct Home {
     clock: Arc<dyn Clock>,
     report: OpenReport,
     log: Log,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     tokens: Tokens,
-    datasets: Datasets,
+    datasets: Arc<Datasets>,
     categories: RwLock<HashMap<CategoryName, CategorySettings>>,
-    registry: RwLock<Arc<Registry>>,
+    registry: Arc<RwLock<Arc<Registry>>>,
+    keeper: Arc<Keeper>,
+    keeper_thread: Mutex<Option<JoinHandle<()>>>,
     rejected: CategoryName,
     pub(crate) counters: Arc<Counters>,
     /// Held while the spool is drained.
@@ -145,18 +158,38 @@ impl Home {
         let catalog_failed = |error| HomeError::Catalog { dir: dir.to_owned(), error };
         let (catalog, catalog_set_aside) =
             Catalog::open(&dir.join("catalog.sqlite"), clock.now()).map_err(catalog_failed)?;
+        let catalog = Arc::new(catalog);
         let (registry, unreadable_idls) = load_registry(&catalog).map_err(catalog_failed)?;
+        let registry = Arc::new(RwLock::new(Arc::new(registry)));
+        let datasets = Datasets::load(&catalog, settings.columns_max).map_err(catalog_failed)?;
+        let datasets = Arc::new(datasets);
         let now_ns = clock.now().as_i64();
         let (log, recovery) =
             Log::open(Arc::clone(&settings.disk), &dir.join("log"), settings.log, now_ns)?;
+        let parts = Parts {
+            log: log.clone(),
+            catalog: Arc::clone(&catalog),
+            datasets: Arc::clone(&datasets),
+            registry: Arc::clone(&registry),
+            clock: Arc::clone(&clock),
+            disk: Arc::clone(&settings.disk),
+            limits: settings.tables,
+            fault: settings.fault,
+        };
+        let keeper = Keeper::open(dir, parts).map_err(|error| match error {
+            StartError::Io(error) => io_failed(error),
+            StartError::Catalog(error) => catalog_failed(error),
+        })?;
         let home = Self {
             dir: dir.to_owned(),
             report: OpenReport { log: recovery, catalog_set_aside, unreadable_idls },
             log,
             tokens: Tokens::load(&catalog).map_err(catalog_failed)?,
-            datasets: Datasets::load(&catalog, settings.columns_max).map_err(catalog_failed)?,
+            datasets,
             categories: RwLock::new(catalog.category_settings().map_err(catalog_failed)?),
-            registry: RwLock::new(Arc::new(registry)),
+            registry,
+            keeper: Arc::new(keeper),
+            keeper_thread: Mutex::default(),
             rejected: rejected_category(),
             counters: Arc::default(),
             draining: Mutex::default(),
@@ -169,7 +202,26 @@ impl Home {
         home.dataset(REJECTED).map(drop).unwrap_or_default();
         home.tell_report();
         home.warn_if_shared();
+        home.start_keeper().map_err(io_failed)?;
         Ok(Arc::new(home))
+    }
+
+    fn start_keeper(&self) -> io::Result<()> {
+        let keeper = Arc::clone(&self.keeper);
+        let thread =
+            thread::Builder::new().name("keeper".to_owned()).spawn(move || keeper.run())?;
+        *self.keeper_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// Ends the keeper's thread after what it is at. What is in memory tables only stays in the
+    /// log, where the next start reads it.
+    fn stop_keeper(&self) {
+        self.tables().stop();
+        let thread = self.keeper_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(_)) = thread.map(JoinHandle::join) {
+            tracing::error!("the keeper's thread ended by a defect");
+        }
     }
 
     /// Finishes what was accepted and gives the home back. Further writes are refused.
@@ -179,6 +231,7 @@ impl Home {
         // the catalog and the spool before someone else gets them.
         let draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         drop(draining);
+        self.stop_keeper();
         match self.record_columns().and_then(|()| self.catalog.close()) {
             Ok(()) | Err(CatalogError::Closed) => {}
             Err(error) => {
@@ -334,6 +387,18 @@ impl Home {
 
     pub(crate) fn dataset(&self, name: &str) -> Result<Arc<Dataset>, DatasetError> {
         self.datasets.find(&self.catalog, name)
+    }
+
+    pub(crate) fn datasets_in_use(&self) -> &Datasets {
+        &self.datasets
+    }
+
+    pub(crate) fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    pub(crate) fn tables(&self) -> &Arc<Tables> {
+        self.keeper.tables()
     }
 
     pub(crate) fn rejected_category(&self) -> &CategoryName {

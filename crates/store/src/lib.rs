@@ -1,5 +1,5 @@
 //! What perflab keeps, and how it gets there: the home with its one owner, the catalog, the way
-//! of entries into the log, retention, and the drain of the spool.
+//! of entries into the log and of their rows into segments, retention, and the drain of the spool.
 //!
 //! Nothing here speaks HTTP or answers queries. All of it blocks, except that the server waits
 //! for appends as a future ([`Ticket::settled`]).
@@ -10,15 +10,19 @@ mod drain;
 mod glob;
 mod home;
 mod ingest;
+mod keeper;
 mod links;
 mod lock;
+mod reading;
 mod record;
 mod retention;
 pub mod segment;
+mod tables;
 mod tokens;
 
 pub use catalog::{
-    Catalog, CatalogError, CategorySettings, Digest, Guarantee, Idl, Token, UnknownGuarantee,
+    Catalog, CatalogError, CategorySettings, DatasetSettings, Digest, Guarantee, Idl,
+    SegmentChange, SegmentEntry, SegmentSet, Token, UnknownGuarantee,
 };
 pub use datasets::{DATASETS_MAX, DatasetError};
 pub use drain::{DrainError, DrainReport};
@@ -31,6 +35,9 @@ pub use ingest::{
     REJECTED, REJECTED_BYTES_MAX, REJECTED_MESSAGE_BYTES_MAX, Sequences, Settled, Ticket, chain,
     is_reserved,
 };
+pub use keeper::{FAULT_POINTS, Fault};
 pub use links::{LINK_BYTES_MAX, LINKS_MAX, LinkError};
+pub use reading::{DatasetInfo, SnapshotError};
 pub use record::{RecordDecoder, RecordError};
+pub use tables::TableLimits;
 pub use tokens::{Access, NewToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TokenError, Tokens};

@@ -34,7 +34,7 @@ impl RecordDecoder {
         Self { registry: home.registry(), declared: HashMap::new(), open }
     }
 
-    /// A batch of the one row that the record holds.
+    /// A batch of the rows that the record holds: one, except of bulk records.
     pub fn decode(
         &mut self,
         home: &Home,
@@ -42,16 +42,15 @@ impl RecordDecoder {
         arrival: Nanos,
         payload: &[u8],
     ) -> Result<Batch, RecordError> {
-        let (codec, message) = Codec::split(payload)?;
         if let Some(declared) = self.declared_schema(home, category) {
             let mut batch = Batch::new(declared);
-            if decode(codec, message, arrival, &self.registry, &mut batch).is_ok() {
+            if decode_record(payload, arrival, &self.registry, &mut batch).is_ok() {
                 return Ok(batch);
             }
             // Taken in before the schema was declared: still a row.
         }
         let mut batch = Batch::new(Arc::clone(&self.open));
-        decode(codec, message, arrival, &self.registry, &mut batch)?;
+        decode_record(payload, arrival, &self.registry, &mut batch)?;
         Ok(batch)
     }
 
@@ -68,4 +67,15 @@ impl RecordDecoder {
         self.declared.insert(category.to_owned(), declared.clone());
         declared
     }
+}
+
+/// Adds what a record holds to a batch, or changes nothing.
+pub(crate) fn decode_record(
+    payload: &[u8],
+    arrival: Nanos,
+    registry: &Registry,
+    batch: &mut Batch,
+) -> Result<(), RecordError> {
+    let (codec, message) = Codec::split(payload)?;
+    Ok(decode(codec, message, arrival, registry, batch)?)
 }

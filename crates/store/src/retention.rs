@@ -11,21 +11,15 @@ use crate::home::Home;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Home {
-    /// Removes what the categories' settings no longer ask for.
+    /// Removes what the categories' settings no longer ask for, except what no segment holds yet.
     pub fn retain(&self) -> io::Result<Retained> {
         let keep = |category: &str| match CategoryName::new(category) {
             Ok(category) => keep(&self.category_settings(&category)),
             // Not written by us; not ours to remove.
             Err(_) => Keep::default(),
         };
-        self.log().retain(self.clock().now().as_i64(), &keep, held_from())
+        self.log().retain(self.clock().now().as_i64(), &keep, self.keeper().held_from())
     }
-}
-
-/// The first record that only the log holds: retention leaves it and all after it alone. There
-/// are no segments yet that rows are copied to, so nothing waits for being copied.
-fn held_from() -> u64 {
-    u64::MAX
 }
 
 fn keep(settings: &CategorySettings) -> Keep {

@@ -8,6 +8,8 @@ pub enum Codec {
     Message = 1,
     /// A Thrift `WriteStructuredMessage` in the binary protocol.
     Structured = 2,
+    /// An Arrow IPC stream of one record batch: many rows.
+    Bulk = 3,
 }
 
 /// A payload that no codec reads.
@@ -39,6 +41,7 @@ impl TryFrom<u8> for Codec {
         match byte {
             1 => Ok(Self::Message),
             2 => Ok(Self::Structured),
+            3 => Ok(Self::Bulk),
             other => Err(CodecError::Unknown(other)),
         }
     }
@@ -50,11 +53,11 @@ mod tests {
 
     #[test]
     fn payloads_come_apart_as_they_were_put_together() {
-        for codec in [Codec::Message, Codec::Structured] {
+        for codec in [Codec::Message, Codec::Structured, Codec::Bulk] {
             assert_eq!(Codec::split(&[codec.byte(), 7, 8]), Ok((codec, &[7, 8][..])));
         }
         assert_eq!(Codec::split(&[]), Err(CodecError::Empty));
         assert_eq!(Codec::split(&[0]), Err(CodecError::Unknown(0)));
-        assert_eq!(Codec::split(&[3, 1]), Err(CodecError::Unknown(3)));
+        assert_eq!(Codec::split(&[4, 1]), Err(CodecError::Unknown(4)));
     }
 }

@@ -62,6 +62,11 @@ impl Batch {
         }
     }
 
+    /// An empty batch for the same dataset.
+    pub fn fresh(&self) -> Self {
+        Self::new(Arc::clone(&self.schema))
+    }
+
     /// Starts a row. Dropped without [`RowBuilder::commit`], it leaves the batch as it was.
     pub fn begin_row(&mut self) -> RowBuilder<'_> {
         RowBuilder::new(self)
@@ -114,6 +119,21 @@ impl Batch {
 
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
         (0..self.len()).map(|row| Row { batch: self, row })
+    }
+
+    /// A copy that has only the rows at positions that are wanted.
+    #[must_use]
+    pub fn select(&self, is_wanted: impl Fn(usize) -> bool) -> Self {
+        const FITS: &str = "the row was in a batch of this schema before";
+        let mut selected = Self::new(Arc::clone(&self.schema));
+        for (_, row) in self.rows().enumerate().filter(|(position, _)| is_wanted(*position)) {
+            let mut copy = selected.begin_row();
+            for (name, value) in row.fields() {
+                copy.value(name, value).expect(FITS);
+            }
+            copy.commit(row.time(), row.weight()).expect(FITS);
+        }
+        selected
     }
 
     fn position(&self, name: &str, kind: Kind) -> Option<usize> {

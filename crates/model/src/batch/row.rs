@@ -1,6 +1,6 @@
 //! Building one row of a batch.
 
-use super::{Batch, Column, Kind, NO_COLUMN};
+use super::{Batch, Column, Kind, NO_COLUMN, Value};
 use crate::{COLUMNS_MAX, Nanos, SchemaError};
 
 /// The longest name of a column, in bytes.
@@ -87,6 +87,17 @@ impl<'b> RowBuilder<'b> {
         }
         let ended = self.batch.columns[self.previous].end_list();
         ended.ok_or_else(|| RowError::Full { column: name.to_owned() })
+    }
+
+    /// A value that was read from a batch.
+    pub(super) fn value(&mut self, name: &str, value: Value<'_>) -> Result<(), RowError> {
+        match value {
+            Value::Int(value) => self.int(name, value),
+            Value::Float(value) => self.float(name, value),
+            Value::String(value) => self.string(name, value),
+            Value::Set(items) => self.strings(name, ListKind::Set, items),
+            Value::Vector(items) => self.strings(name, ListKind::Vector, items),
+        }
     }
 
     /// A null whose kind is known. It is checked like a value and makes no column: a dataset has

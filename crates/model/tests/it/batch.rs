@@ -289,5 +289,16 @@ proptest! {
             read.sort();
             prop_assert_eq!(read, expected(fields));
         }
+        let show = |batch: &Batch, step: usize| -> Vec<String> {
+            let rows = batch.rows().step_by(step);
+            rows.map(|row| {
+                let mut fields: Vec<_> = row.fields().map(|field| format!("{field:?}")).collect();
+                fields.sort();
+                format!("{} {} {fields:?}", row.time(), row.weight())
+            })
+            .collect()
+        };
+        let odd = batch.select(|row| row % 2 == 0);
+        prop_assert_eq!(show(&odd, 1), show(&batch, 2));
     }
 }

@@ -6,6 +6,7 @@ use crate::cli::{Globals, Printed};
 use crate::commands::ask_for_list;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Cell, Column, Listing, number, text};
+use crate::quantity::show_size;
 
 /// List the datasets with their rows, columns and times
 #[derive(Debug, clap::Args)]
@@ -18,9 +19,10 @@ pub(crate) struct Args {
     printed: Printed,
 }
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     text("dataset"),
     number("rows"),
+    number("bytes"),
     number("segments"),
     number("columns"),
     text("first_time"),
@@ -31,6 +33,7 @@ const COLUMNS: [Column; 6] = [
 struct Dataset {
     dataset: String,
     rows: u64,
+    bytes: u64,
     segments: u64,
     columns: u64,
     first_time: Option<String>,
@@ -42,6 +45,7 @@ impl Dataset {
         vec![
             Cell::new(&self.dataset),
             Cell::new(self.rows),
+            Cell::new(self.bytes).shown_as(show_size(self.bytes)),
             Cell::new(self.segments),
             Cell::new(self.columns),
             Cell::optional(self.first_time.as_ref()),

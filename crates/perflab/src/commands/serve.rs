@@ -68,6 +68,9 @@ pub(crate) struct Args {
     /// How many seconds a query may take
     #[arg(long, value_name = "N", default_value_t = ServerLimits::QUERY_SECONDS_MAX)]
     query_seconds: u64,
+    /// How much memory a query may take for its groups [default: 2G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    query_memory: Option<usize>,
     /// How the server's log looks [default: text on a terminal, json otherwise]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
@@ -153,6 +156,9 @@ fn server_settings(args: Args) -> ServerSettings {
     }
     if let Some(bytes) = args.max_message {
         limits.request.message_bytes_max = bytes;
+    }
+    if let Some(bytes) = args.query_memory {
+        limits.query_memory_bytes = bytes;
     }
     if let Some(bytes) = args.max_in_flight {
         limits.in_flight_bytes_max = bytes;

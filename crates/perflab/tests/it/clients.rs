@@ -62,6 +62,20 @@ fn the_form_of_requests_with_its_built_in_address() {
 }
 
 #[test]
+fn the_arrow_stream_of_the_documentation() {
+    let lab = Lab::new();
+    let server = lab.serve();
+    let page = fs::read_to_string(workspace().join("docs/clients.md")).unwrap();
+    let (_, after) = page.split_once("```python\n").unwrap();
+    let (example, _) = after.split_once("```").unwrap();
+    let example = example.replace("http://127.0.0.1:7117", &server.url);
+    run(Command::new(python()).args(["-c", &example])).ok();
+    let rows = lab.rows("runs");
+    assert_eq!(rows.len(), 2);
+    assert_eq!((&rows[1]["name"], &rows[1]["latency_ms"]), (&json!("b"), &json!(2.5)));
+}
+
+#[test]
 fn the_form_of_gcm() {
     let lab = Lab::new();
     let server = lab.serve();

@@ -78,6 +78,7 @@ impl Plan {
             group_by,
             aggregates: building.engine,
             top,
+            ..Question::default()
         };
         Ok(Self { question, range, zone, layout })
     }

@@ -47,7 +47,7 @@ fn finish(plan: &Plan, rows: &[(&[Value], &[Option<f64>])]) -> Table {
     let rows = rows
         .iter()
         .map(|(group, values)| AnswerRow { group: group.to_vec(), values: values.to_vec() });
-    plan.finish(Answer { rows: rows.collect(), rows_scanned: 0 }).unwrap()
+    plan.finish(Answer { rows: rows.collect(), ..Answer::default() }).unwrap()
 }
 
 fn names(table: &Table) -> Vec<&str> {
@@ -243,7 +243,7 @@ fn a_pivot_has_no_more_columns_than_anyone_can_look_at() {
     let plan = plan(r#""group_by":["errors"],"pivot":true,"top":10000"#);
     let rows = (0..=1000)
         .map(|number| AnswerRow { group: vec![Value::Int(number)], values: vec![Some(1.0)] });
-    let answer = Answer { rows: rows.collect(), rows_scanned: 0 };
+    let answer = Answer { rows: rows.collect(), ..Answer::default() };
     assert!(plan.finish(answer).unwrap_err().to_string().contains("more than 1000 columns"));
 }
 

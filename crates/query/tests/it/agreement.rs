@@ -3,8 +3,10 @@
 use perflab_query::algebra::{
     Aggregate, Comparison, Condition, Dimension, Order, Question, Test, Top,
 };
-use perflab_query::{AnswerRow, QueryError, answer};
-use perflab_store::segment::Snapshot;
+use std::sync::Arc;
+
+use perflab_query::{Answer, AnswerRow, Limits, QueryError, Thresholds, Value, answer, answer_by};
+use perflab_store::segment::{Snapshot, Vocabularies};
 use proptest::prelude::*;
 
 use crate::data::{Row, item, row, segment_of};
@@ -89,6 +91,7 @@ fn aggregate() -> impl Strategy<Value = Aggregate> {
         number_column().prop_map(Aggregate::Max),
         number_column().prop_map(Aggregate::Stddev),
         column().prop_map(Aggregate::Distinct),
+        prop::option::of(number_column()).prop_map(Aggregate::EffectiveSize),
         (0.0..=1.0, number_column()).prop_map(|(part, column)| Aggregate::Percentile(part, column)),
     ]
 }
@@ -100,8 +103,34 @@ fn question() -> impl Strategy<Value = Question> {
     let group_by = prop::collection::vec(dimension(), 0..3);
     let aggregates = prop::collection::vec(aggregate(), 1..4);
     (range, any_of, group_by, aggregates).prop_map(|(range, any_of, group_by, aggregates)| {
-        Question { range, any_of, group_by, aggregates, top: None }
+        Question { range, any_of, group_by, aggregates, with_total: true, ..Question::default() }
     })
+}
+
+/// So that few rows go all ways through the engine: with a place for each group, sorted into
+/// ranges of groups, or hashed; in one round or several.
+fn thresholds() -> impl Strategy<Value = Thresholds> {
+    let table_bytes = prop_oneof![Just(0), Just(1000), Just(1 << 20)];
+    let segment_groups = prop_oneof![Just(4), Just(1 << 18)];
+    let groups_per_row = prop_oneof![Just(0), Just(1), Just(u64::MAX)];
+    let round_bytes = prop_oneof![Just(1), Just(100), Just(1 << 20)];
+    (table_bytes, segment_groups, groups_per_row, 0_u32..17, round_bytes).prop_map(
+        |(table_bytes, segment_groups, groups_per_row, partition_bits, round_bytes)| Thresholds {
+            table_bytes,
+            segment_groups,
+            groups_per_row,
+            partition_bits,
+            round_bytes,
+        },
+    )
+}
+
+/// Of the rows in their parts; with few words in its vocabularies, so that columns are given up.
+fn snapshot_of(parts: &[Vec<Row>], words: usize) -> Snapshot {
+    Snapshot {
+        vocabularies: Arc::new(Vocabularies::with_entries_max(words)),
+        ..Snapshot::of(parts.iter().map(|rows| segment_of(rows)))
+    }
 }
 
 /// Sorted, so that two answers can be compared.
@@ -122,7 +151,8 @@ fn is_close(aggregate: &Aggregate, found: Option<f64>, expected: Option<f64>, sc
                 | Aggregate::Samples
                 | Aggregate::Min(_)
                 | Aggregate::Max(_)
-                | Aggregate::Distinct(_) => 0.0,
+                | Aggregate::Distinct(_)
+                | Aggregate::EffectiveSize(_) => 0.0,
             };
             (found - expected).abs() <= tolerance.max(expected.abs() * 1e-9)
         }
@@ -138,30 +168,136 @@ fn scale(rows: &[Row]) -> f64 {
     most * rows.iter().map(|row| row.weight).sum::<f64>().max(1.0)
 }
 
+/// Fails unless the values of two rows are the same, as far as they can be.
+fn compare(
+    question: &Question,
+    found: &AnswerRow,
+    expected: &[Option<f64>],
+    scale: f64,
+) -> Result<(), TestCaseError> {
+    for ((aggregate, found), expected) in
+        question.aggregates.iter().zip(&found.values).zip(expected)
+    {
+        let is_close = is_close(aggregate, *found, *expected, scale);
+        prop_assert!(is_close, "{aggregate:?}: {found:?}, not {expected:?}");
+    }
+    Ok(())
+}
+
+fn compare_all(question: &Question, found: Answer, rows: &[Row]) -> Result<(), TestCaseError> {
+    let expected = sorted(reference::answer(question, rows));
+    let scale = scale(rows);
+    let total = reference::together(question, rows, &|_| true);
+    compare(question, found.total.as_ref().unwrap(), &total, scale)?;
+    prop_assert_eq!(&found.other, &None);
+    let in_range =
+        |row: &&Row| question.range.is_none_or(|(start, end)| (start..end).contains(&row.time));
+    prop_assert_eq!(found.rows_scanned, rows.iter().filter(in_range).count() as u64);
+    let found = sorted(found.rows);
+    prop_assert_eq!(
+        found.iter().map(|row| &row.group).collect::<Vec<_>>(),
+        expected.iter().map(|row| &row.group).collect::<Vec<_>>()
+    );
+    for (found, expected) in found.iter().zip(&expected) {
+        compare(question, found, &expected.values, scale)?;
+    }
+    Ok(())
+}
+
+/// The first groups are first, and what is left is all the others.
+fn compare_top(
+    question: &Question,
+    top: Top,
+    found: &Answer,
+    rows: &[Row],
+) -> Result<(), TestCaseError> {
+    let all = reference::answer(question, rows);
+    let scale = scale(rows);
+    prop_assert_eq!(found.rows.len(), all.len().min(top.count));
+    for row in &found.rows {
+        let expected = all.iter().find(|other| other.group == row.group);
+        prop_assert!(expected.is_some(), "{:?} is no group", row.group);
+        compare(question, row, &expected.unwrap().values, scale)?;
+    }
+    let rank = |row: &AnswerRow| {
+        let sign = if top.order == Order::Descending { -1.0 } else { 1.0 };
+        row.values[top.by].map_or(f64::INFINITY, |value| value * sign)
+    };
+    let mut ranks: Vec<f64> = all.iter().map(rank).collect();
+    ranks.sort_by(f64::total_cmp);
+    for (row, expected) in found.rows.iter().zip(ranks) {
+        let row = AnswerRow { group: Vec::new(), values: vec![Some(rank(row))] };
+        let by = &question.aggregates[top.by..=top.by];
+        let question = Question { aggregates: by.to_vec(), ..Question::default() };
+        if expected.is_finite() {
+            compare(&question, &row, &[Some(expected)], scale)?;
+        }
+    }
+    let is_shown = |group: &[Value]| found.rows.iter().any(|row| row.group == group);
+    prop_assert_eq!(found.other.is_some(), found.rows.len() < all.len());
+    if let Some(other) = &found.other {
+        let expected = reference::together(question, rows, &|group| !is_shown(group));
+        compare(question, other, &expected, scale)?;
+    }
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
     fn the_engine_says_what_the_reference_says(
         parts in prop::collection::vec(prop::collection::vec(row(), 0..30), 0..4),
         question in question(),
+        thresholds in thresholds(),
+        words in prop_oneof![Just(1 << 20), 0_usize..6],
     ) {
-        let snapshot = Snapshot::of(parts.iter().map(|rows| segment_of(rows)));
+        let snapshot = snapshot_of(&parts, words);
         let rows: Vec<Row> = parts.concat();
-        let found = answer(&question, &snapshot).unwrap();
-        let expected = sorted(reference::answer(&question, &rows));
-        let scale = scale(&rows);
-        let found_rows = sorted(found.rows);
-        prop_assert_eq!(
-            found_rows.iter().map(|row| &row.group).collect::<Vec<_>>(),
-            expected.iter().map(|row| &row.group).collect::<Vec<_>>()
-        );
-        for (found, expected) in found_rows.iter().zip(&expected) {
-            for ((aggregate, found), expected) in question.aggregates.iter().zip(&found.values).zip(&expected.values) {
-                prop_assert!(is_close(aggregate, *found, *expected, scale), "{aggregate:?}: {found:?}, not {expected:?}");
-            }
+        // The second time with the numbers that the first one left.
+        for _ in 0..2 {
+            let found = answer_by(&question, &snapshot, &Limits::default(), &thresholds).unwrap();
+            compare_all(&question, found, &rows)?;
         }
-        let in_range = |row: &&Row| question.range.is_none_or(|(start, end)| (start..end).contains(&row.time));
-        prop_assert_eq!(found.rows_scanned, rows.iter().filter(in_range).count() as u64);
+    }
+
+    #[test]
+    fn the_first_groups_and_the_others_are_all(
+        parts in prop::collection::vec(prop::collection::vec(row(), 0..60), 0..4),
+        question in question(),
+        thresholds in thresholds(),
+        (count, by, is_ascending) in (0_usize..6, 0_usize..3, any::<bool>()),
+    ) {
+        let by = by.min(question.aggregates.len() - 1);
+        let order = if is_ascending { Order::Ascending } else { Order::Descending };
+        let top = Top { count, by, order };
+        let asked = Question { top: Some(top), with_other: true, ..question.clone() };
+        let snapshot = snapshot_of(&parts, 1 << 20);
+        let found = answer_by(&asked, &snapshot, &Limits::default(), &thresholds).unwrap();
+        compare_top(&question, top, &found, &parts.concat())?;
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Enough rows for several blocks and for runs of time.
+    #[test]
+    fn large_segments_are_as_small_ones(
+        kinds in prop::collection::vec(row(), 1..20),
+        (times, seed) in (1_i64..1000, any::<u64>()),
+        question in question(),
+        thresholds in thresholds(),
+    ) {
+        let rows: Vec<Row> = (0..10_000_u64)
+            .map(|n| {
+                let pick = (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+                let row = kinds[pick as usize % kinds.len()].clone();
+                Row { time: n as i64 * times / 10_000, ..row }
+            })
+            .collect();
+        let snapshot = Snapshot::of(rows.chunks(6000).map(segment_of));
+        let found = answer_by(&question, &snapshot, &Limits::default(), &thresholds).unwrap();
+        compare_all(&question, found, &rows)?;
     }
 }
 
@@ -184,7 +320,7 @@ fn ask(column: &str, test: Test, aggregate: Aggregate) -> Result<f64, QueryError
         aggregates: vec![aggregate],
         ..Question::default()
     };
-    Ok(answer(&question, &snapshot)?.rows[0].values[0].unwrap_or(f64::NAN))
+    Ok(answer(&question, &snapshot, &Limits::default())?.rows[0].values[0].unwrap_or(f64::NAN))
 }
 
 #[test]
@@ -236,7 +372,7 @@ fn the_first_groups_come_in_order() {
             top: Some(Top { count, by: 0, order }),
             ..Question::default()
         };
-        let rows = answer(&question, &snapshot).unwrap().rows;
+        let rows = answer(&question, &snapshot, &Limits::default()).unwrap().rows;
         rows.iter().map(|row| row.values[0].unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(ask(3, Order::Descending), [20.0, 20.0, 15.0]);

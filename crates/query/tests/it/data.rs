@@ -121,7 +121,12 @@ fn named_cell() -> impl Strategy<Value = (String, Cell)> {
 }
 
 pub(crate) fn row() -> impl Strategy<Value = Row> {
-    let weight = prop_oneof![3 => Just(1.0), 1 => (1_u32..300).prop_map(f64::from), 1 => 0.5..2.0];
+    let weight = prop_oneof![
+        6 => Just(1.0),
+        3 => (0_u32..300).prop_map(f64::from),
+        1 => (60_000_u32..70_000).prop_map(f64::from),
+        1 => 0.5..2.0,
+    ];
     let cells = prop::collection::vec(named_cell(), 0..8);
     (0_i64..100, weight, cells).prop_map(|(time, weight, mut cells)| {
         cells.sort_by(|(a, x), (b, y)| (a, x.rank()).cmp(&(b, y.rank())));

@@ -3,7 +3,7 @@
 use perflab_model::{Kind, Nanos};
 use perflab_query::document::{Columns, Document, Plan};
 use perflab_query::text::parse_condition;
-use perflab_query::{Value, answer};
+use perflab_query::{Limits, Value, answer};
 use perflab_store::segment::Snapshot;
 
 use crate::data::{Cell, Row, segment_of};
@@ -25,7 +25,8 @@ fn table(document: &Document) -> (Vec<String>, Vec<Vec<Value>>) {
     let columns = [("job".to_owned(), Kind::String), ("latency".to_owned(), Kind::Float)];
     let columns = columns.into_iter().collect::<Columns>();
     let plan = Plan::new(document, &columns, NOW).unwrap();
-    let table = plan.finish(answer(&plan.question, &snapshot).unwrap()).unwrap();
+    let table =
+        plan.finish(answer(&plan.question, &snapshot, &Limits::default()).unwrap()).unwrap();
     (table.columns.into_iter().map(|column| column.name).collect(), table.rows)
 }
 

@@ -4,7 +4,12 @@
 #![expect(clippy::float_cmp, reason = "what must be exact is compared exactly")]
 
 mod agreement;
+mod compare;
 mod data;
+mod differs;
 mod document;
+mod export;
+mod expression;
 mod reference;
 mod values;
+mod views;

@@ -1,5 +1,7 @@
 //! The meaning of a question, in the plainest words.
 
+use std::collections::BTreeSet;
+
 use perflab_query::algebra::{Aggregate, Comparison, Condition, Dimension, Question, Test};
 use perflab_query::{AnswerRow, Value};
 use regex::Regex;
@@ -7,10 +9,11 @@ use regex::Regex;
 use crate::data::{Cell, Row};
 
 pub(crate) fn answer(question: &Question, rows: &[Row]) -> Vec<AnswerRow> {
+    let floats = float_names(rows);
     let mut groups: Vec<(Vec<Value>, Vec<&Row>)> = Vec::new();
     for row in rows.iter().filter(|row| is_asked_for(question, row)) {
         let dimensions = question.group_by.iter();
-        let group: Vec<Value> = dimensions.map(|d| group_value(d, row, rows)).collect();
+        let group: Vec<Value> = dimensions.map(|d| group_value(d, row, &floats)).collect();
         match groups.iter_mut().find(|(other, _)| *other == group) {
             Some((_, members)) => members.push(row),
             None => groups.push((group, vec![row])),
@@ -21,9 +24,24 @@ pub(crate) fn answer(question: &Question, rows: &[Row]) -> Vec<AnswerRow> {
     }
     let finish = |(group, members): (Vec<Value>, Vec<&Row>)| AnswerRow {
         group,
-        values: question.aggregates.iter().map(|a| aggregate(a, &members, rows)).collect(),
+        values: question.aggregates.iter().map(|a| aggregate(a, &members, &floats)).collect(),
     };
     groups.into_iter().map(finish).collect()
+}
+
+/// The values of all rows together whose groups are meant.
+pub(crate) fn together(
+    question: &Question,
+    rows: &[Row],
+    is_meant: &dyn Fn(&[Value]) -> bool,
+) -> Vec<Option<f64>> {
+    let floats = float_names(rows);
+    let group = |row: &Row| -> Vec<Value> {
+        question.group_by.iter().map(|d| group_value(d, row, &floats)).collect()
+    };
+    let rows_meant: Vec<&Row> =
+        rows.iter().filter(|row| is_asked_for(question, row) && is_meant(&group(row))).collect();
+    question.aggregates.iter().map(|a| aggregate(a, &rows_meant, &floats)).collect()
 }
 
 fn is_asked_for(question: &Question, row: &Row) -> bool {
@@ -121,10 +139,10 @@ fn compares(cell: &Cell, comparison: Comparison, bound: &str) -> bool {
     }
 }
 
-fn group_value(dimension: &Dimension, row: &Row, rows: &[Row]) -> Value {
+fn group_value(dimension: &Dimension, row: &Row, floats: &BTreeSet<&str>) -> Value {
     match dimension {
         Dimension::Column(name) => {
-            row.cells_named(name).next().map_or(Value::Null, |cell| widened(name, cell, rows))
+            row.cells_named(name).next().map_or(Value::Null, |cell| widened(name, cell, floats))
         }
         Dimension::Time(starts) => {
             let start = starts.iter().rev().find(|start| **start <= row.time);
@@ -133,18 +151,24 @@ fn group_value(dimension: &Dimension, row: &Row, rows: &[Row]) -> Value {
     }
 }
 
+/// The names that hold floats in any row.
+fn float_names(rows: &[Row]) -> BTreeSet<&str> {
+    let cells = rows.iter().flat_map(|row| &row.cells);
+    let floats = cells.filter(|(_, cell)| matches!(cell, Cell::Float(_)));
+    floats.map(|(name, _)| name.as_str()).collect()
+}
+
 /// An integer is a float where its name is both.
-fn widened(name: &str, cell: &Cell, rows: &[Row]) -> Value {
-    let has = |rank| rows.iter().any(|row| row.cells_named(name).any(|cell| cell.rank() == rank));
+fn widened(name: &str, cell: &Cell, floats: &BTreeSet<&str>) -> Value {
     if let Cell::Int(value) = cell
-        && has(1)
+        && floats.contains(name)
     {
         return Value::Float(*value as f64);
     }
     cell.value()
 }
 
-fn aggregate(aggregate: &Aggregate, members: &[&Row], rows: &[Row]) -> Option<f64> {
+fn aggregate(aggregate: &Aggregate, members: &[&Row], floats: &BTreeSet<&str>) -> Option<f64> {
     let numbers = |name: &str| -> Vec<(f64, f64)> {
         let number = |row: &&Row| {
             let value = row.cells_named(name).find_map(Cell::number)?;
@@ -165,19 +189,25 @@ fn aggregate(aggregate: &Aggregate, members: &[&Row], rows: &[Row]) -> Option<f6
         }
         Aggregate::Sum(name) => Some(numbers(name)).filter(|n| !n.is_empty()).map(|n| sum(&n)),
         Aggregate::Avg(name) => {
-            Some(numbers(name)).filter(|n| !n.is_empty()).map(|n| sum(&n) / weight(&n))
+            Some(numbers(name)).filter(|n| weight(n) > 0.0).map(|n| sum(&n) / weight(&n))
         }
-        Aggregate::Stddev(name) => Some(numbers(name)).filter(|n| !n.is_empty()).map(|n| {
+        Aggregate::Stddev(name) => Some(numbers(name)).filter(|n| weight(n) > 0.0).map(|n| {
             let mean = sum(&n) / weight(&n);
             let squares = n.iter().map(|(x, w)| w * (x - mean).powi(2)).sum::<f64>();
             (squares / weight(&n)).sqrt()
         }),
+        Aggregate::EffectiveSize(name) => {
+            let of_all = || members.iter().map(|row| (0.0, row.weight)).collect();
+            let rows: Vec<(f64, f64)> = name.as_ref().map_or_else(of_all, |name| numbers(name));
+            let squares: f64 = rows.iter().map(|(_, w)| w * w).sum();
+            (squares > 0.0).then(|| weight(&rows).powi(2) / squares)
+        }
         Aggregate::Min(name) => fold(name, &f64::min),
         Aggregate::Max(name) => fold(name, &f64::max),
         Aggregate::Distinct(name) => {
             let mut values: Vec<Value> = Vec::new();
             for row in members {
-                let value = group_value(&Dimension::Column(name.clone()), row, rows);
+                let value = group_value(&Dimension::Column(name.clone()), row, floats);
                 if value != Value::Null && !values.contains(&value) {
                     values.push(value);
                 }
@@ -187,6 +217,9 @@ fn aggregate(aggregate: &Aggregate, members: &[&Row], rows: &[Row]) -> Option<f6
         Aggregate::Percentile(part, name) => {
             let mut numbers = numbers(name);
             numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if weight(&numbers) == 0.0 {
+                return None;
+            }
             let wanted = weight(&numbers) * part;
             let mut below = 0.0;
             let last = numbers.last().map(|(value, _)| *value);

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use perflab_model::Nanos;
-use perflab_store::segment::{SegmentError, Snapshot};
-use perflab_store::{Access, Home};
+use perflab_store::{Access, DatasetInfo, DatasetSettings, Home};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,7 +22,9 @@ pub(crate) struct Listing {
 struct Dataset {
     dataset: String,
     rows: u64,
+    bytes: u64,
     segments: usize,
+    memory_rows: u64,
     columns: usize,
     first_time: Option<String>,
     last_time: Option<String>,
@@ -34,6 +34,8 @@ struct Dataset {
 pub(crate) struct Described {
     #[serde(flatten)]
     dataset: Dataset,
+    retain_seconds: Option<u64>,
+    max_bytes: Option<u64>,
     schema: Vec<Column>,
     /// As it was declared; `null` where any field is taken.
     declared: Option<Value>,
@@ -50,12 +52,28 @@ pub(crate) async fn get_datasets(
     Known(access): Known,
 ) -> Result<Json<Listing>, ApiError> {
     let list = move || {
-        let names = datasets(&server.home, &access);
-        let described = names.iter().map(|name| describe(&server.home, &access, name));
-        let datasets = described.map(|described| Ok(described?.dataset));
-        datasets.collect::<Result<Vec<_>, ApiError>>()
+        let may_read = datasets(&server.home, &access);
+        let all = server.home.datasets().map_err(|error| ApiError::failed(&error))?;
+        let readable = all.into_iter().filter(|dataset| may_read.contains(&dataset.name));
+        Ok::<_, ApiError>(readable.map(Dataset::from).collect())
     };
     Ok(Json(Listing { datasets: blocking(list).await?? }))
+}
+
+impl From<DatasetInfo> for Dataset {
+    fn from(info: DatasetInfo) -> Self {
+        let DatasetInfo { name, rows, bytes, segments, memory_rows, times, columns } = info;
+        Self {
+            dataset: name,
+            rows,
+            bytes,
+            segments,
+            memory_rows,
+            columns,
+            first_time: times.map(|(first, _)| first.to_string()),
+            last_time: times.map(|(_, last)| last.to_string()),
+        }
+    }
 }
 
 pub(crate) async fn get_dataset(
@@ -68,37 +86,20 @@ pub(crate) async fn get_dataset(
 
 fn describe(home: &Home, access: &Access, name: &str) -> Result<Described, ApiError> {
     let readable = Readable::find(home, access, name)?;
-    let snapshot = readable.snapshot(home)?;
+    let all = home.datasets().map_err(|error| ApiError::failed(&error))?;
+    let Some(info) = all.into_iter().find(|info| info.name == readable.dataset) else {
+        return Err(ApiError::internal(format!("dataset `{name}` has just gone")));
+    };
     let mut columns = readable.columns(home)?;
     columns.sort();
-    let span = span(&snapshot).map_err(|error| ApiError::failed(&error))?;
+    let columns = columns.into_iter().map(|(name, kind)| Column { name, kind: kind.as_str() });
+    let DatasetSettings { retain_seconds, max_bytes } = home.dataset_settings(&readable.dataset);
     let declared = home.declared_schema(&readable.dataset);
     Ok(Described {
-        dataset: Dataset {
-            dataset: readable.dataset,
-            rows: snapshot.segments.iter().map(|segment| segment.rows() as u64).sum(),
-            segments: snapshot.segments.len(),
-            columns: columns.len(),
-            first_time: span.map(|(first, _)| Nanos(first).to_string()),
-            last_time: span.map(|(_, last)| Nanos(last).to_string()),
-        },
-        schema: columns
-            .into_iter()
-            .map(|(name, kind)| Column { name, kind: kind.as_str() })
-            .collect(),
+        dataset: info.into(),
+        retain_seconds,
+        max_bytes,
+        schema: columns.collect(),
         declared: declared.and_then(|text| serde_json::from_str(&text).ok()),
     })
-}
-
-/// The first and the last time of its rows.
-fn span(snapshot: &Snapshot) -> Result<Option<(i64, i64)>, SegmentError> {
-    let mut span: Option<(i64, i64)> = None;
-    for segment in &snapshot.segments {
-        let times = segment.times()?;
-        if let (Some(&first), Some(&last)) = (times.first(), times.last()) {
-            let (least, most) = span.unwrap_or((first, last));
-            span = Some((least.min(first), most.max(last)));
-        }
-    }
-    Ok(span)
 }

@@ -1,34 +1,35 @@
-//! The rows of a dataset, as far as a peer may read them.
+//! The rows of a dataset, for whoever may read them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::http::StatusCode;
-use perflab_log::{ReadFrom, ReadItem};
-use perflab_model::{Batch, CategoryName, Kind, Nanos};
+use perflab_model::{CategoryName, Kind};
 use perflab_query::document::Columns;
 use perflab_query::nearest;
-use perflab_store::segment::{Segment, SegmentError, Snapshot, Source, build};
-use perflab_store::{Access, Home, RecordDecoder, chain};
+use perflab_store::segment::Snapshot;
+use perflab_store::{Access, Home};
 
 use crate::error::ApiError;
 
-/// How many rows become one segment.
-const SEGMENT_ROWS: usize = 1 << 16;
+/// How long a query just after a start waits for the rows that are still read from the log; then
+/// its answer says what is missing.
+const REPLAY_WAIT: Duration = Duration::from_secs(2);
 
 /// A dataset that is there and may be read.
 #[derive(Debug)]
 pub(super) struct Readable {
     pub(super) dataset: String,
-    categories: HashSet<String>,
 }
 
 /// The datasets that may be read, by name.
 pub(super) fn datasets(home: &Home, access: &Access) -> BTreeSet<String> {
-    let logged = home.log().categories().into_keys();
-    let configured = home.configured_categories().into_iter().map(|name| name.as_str().to_owned());
-    let readable = logged.chain(configured).filter(|name| access.may_read(name));
-    let categories = readable.filter_map(|name| CategoryName::new(&name).ok());
-    categories.map(|category| category.dataset().to_owned()).collect()
+    home.dataset_names().into_iter().filter(|dataset| may_read(access, dataset)).collect()
+}
+
+/// Whoever may read one of the categories of a dataset may read its rows.
+fn may_read(access: &Access, dataset: &str) -> bool {
+    access.may_read(dataset) || access.may_read(&format!("perfpipe_{dataset}"))
 }
 
 impl Readable {
@@ -37,16 +38,13 @@ impl Readable {
         let category = CategoryName::new(name)
             .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
         let dataset = category.dataset().to_owned();
-        let both = [dataset.clone(), format!("perfpipe_{dataset}")];
-        let categories: HashSet<_> =
-            both.into_iter().filter(|name| access.may_read(name)).collect();
-        if categories.is_empty() {
+        if !may_read(access, &dataset) {
             let message = format!("the token may not read dataset `{dataset}`");
             return Err(ApiError::forbidden(message));
         }
         let known = datasets(home, access);
         if known.contains(&dataset) {
-            return Ok(Self { dataset, categories });
+            return Ok(Self { dataset });
         }
         let nearest = nearest(&dataset, known.iter().map(String::as_str));
         let meant = nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
@@ -60,64 +58,11 @@ impl Readable {
         home.recorded_columns(&self.dataset).map_err(|error| ApiError::failed(&error))
     }
 
-    /// Its rows, from the log.
+    /// Its rows as of now.
     pub(super) fn snapshot(&self, home: &Home) -> Result<Snapshot, ApiError> {
-        let mut reading = Reading { rows: Vec::new(), segments: Vec::new(), missing: Vec::new() };
-        let mut reader = home.log().read(Some(self.categories.clone()), ReadFrom::Oldest);
-        let mut decoder = RecordDecoder::new(home);
-        loop {
-            match reader.next_item() {
-                Ok(None) => break,
-                Ok(Some(ReadItem::Damage(damage))) => {
-                    let path = damage.path.display();
-                    reading.missing.push(format!("{} bytes of `{path}` are damaged", damage.bytes));
-                }
-                Ok(Some(ReadItem::Frame(records))) => {
-                    for (group, record) in records.iter() {
-                        let arrival = Nanos(group.arrival_ns);
-                        let decoded = decoder.decode(home, group.category, arrival, record.payload);
-                        reading.add(decoded.map_err(|error| chain(&error)))?;
-                    }
-                }
-                Err(error) => {
-                    reading.missing.push(chain(&error));
-                    break;
-                }
-            }
-        }
-        reading.finish()
-    }
-}
-
-/// Rows on their way into segments.
-struct Reading {
-    rows: Vec<Batch>,
-    segments: Vec<Segment>,
-    missing: Vec<String>,
-}
-
-impl Reading {
-    fn add(&mut self, decoded: Result<Batch, String>) -> Result<(), ApiError> {
-        match decoded {
-            Ok(batch) => self.rows.push(batch),
-            Err(error) => self.missing.push(error),
-        }
-        if self.rows.len() >= SEGMENT_ROWS { self.end_segment() } else { Ok(()) }
-    }
-
-    fn end_segment(&mut self) -> Result<(), ApiError> {
-        let failed = |error: SegmentError| ApiError::failed(&error);
-        let rows = std::mem::take(&mut self.rows);
-        let sources: Vec<_> = rows.iter().map(Source::Batch).collect();
-        let built = build(&sources).map_err(failed)?;
-        self.segments.push(Segment::open(&built.rows, built.lists.as_ref()).map_err(failed)?);
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Snapshot, ApiError> {
-        self.end_segment()?;
-        let Self { segments, missing, .. } = self;
-        Ok(Snapshot { missing, ..Snapshot::of(segments) })
+        // Whether it is current by then is up to the snapshot to say.
+        home.wait_until_current(REPLAY_WAIT);
+        home.snapshot(&self.dataset).map_err(|error| ApiError::failed(&error))
     }
 }
 

@@ -1,15 +1,17 @@
 //! `POST /api/query`: a query document in, an answer out.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use perflab_query::answer;
 use perflab_query::document::{DOCUMENT_BYTES_MAX, Document, Plan, View};
-use perflab_store::Access;
+use perflab_query::{Limits, QueryError, Stop, answer};
+use perflab_store::{Access, Home};
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answered, Form};
 use super::rows::{self, Readable};
@@ -31,42 +33,45 @@ pub(crate) async fn post_query(
     form.response(&answered)
 }
 
-/// Answers a query, when it is its turn and within the time there is for it.
+/// Answers a query when it is its turn, within the time and the memory there is for it, and only
+/// as long as someone waits for the answer.
 async fn run(
     server: &Arc<Server>,
     access: Access,
     document: Document,
 ) -> Result<Answered, ApiError> {
-    let limit = server.settings.limits.query_timeout;
-    let too_slow = |_elapsed| {
-        let message = format!("the query takes longer than {} s", limit.as_secs());
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message)
-            .with_hint("ask about less time, or start the server with more --query-seconds")
+    let limits = &server.settings.limits;
+    let started = Instant::now();
+    let turn = timeout(limits.query_timeout, Arc::clone(&server.queries).acquire_owned()).await;
+    let Ok(Ok(turn)) = turn else {
+        return Err(ApiError::too_busy("too many queries are answered at the moment"));
     };
-    let work = async {
-        // Closed only when the server ends, and then nobody waits.
-        let Ok(turn) = Arc::clone(&server.queries).acquire_owned().await else {
-            return Err(ApiError::internal("the server is ending"));
-        };
-        let server = Arc::clone(server);
-        blocking(move || {
-            // Held by the work, not by whoever waits for it.
-            let _turn = turn;
-            answer_document(&server, &access, &document)
-        })
-        .await?
+    let canceled = CancellationToken::new();
+    let _canceled_with_the_request = canceled.clone().drop_guard();
+    let (ending, time) = (server.ending.clone(), limits.query_timeout);
+    let stop = move || match started.elapsed() > time {
+        _ if canceled.is_cancelled() || ending.is_cancelled() => Some(Stop::Canceled),
+        true => Some(Stop::TimedOut(time)),
+        false => None,
     };
-    timeout(limit, work).await.map_err(too_slow)?
+    let query_limits = Limits { memory_bytes: limits.query_memory_bytes, stop: Box::new(stop) };
+    let server = Arc::clone(server);
+    blocking(move || {
+        // Held by the work, not by whoever waits for it.
+        let _turn = turn;
+        answer_document(&server.home, &access, &document, &query_limits)
+    })
+    .await?
 }
 
 fn answer_document(
-    server: &Server,
+    home: &Home,
     access: &Access,
     document: &Document,
+    limits: &Limits,
 ) -> Result<Answered, ApiError> {
     let started = Instant::now();
-    let home = &server.home;
-    let bad = |error: &dyn std::error::Error| ApiError::caused_by(StatusCode::BAD_REQUEST, error);
+    let bad = |error: &dyn Error| ApiError::caused_by(StatusCode::BAD_REQUEST, error);
     if !matches!(document.view, View::Table | View::Series) {
         let message = "the view of the query is neither `table` nor `series`";
         return Err(ApiError::bad_request(message));
@@ -75,7 +80,7 @@ fn answer_document(
     let snapshot = readable.snapshot(home)?;
     let columns = rows::columns(&snapshot, readable.columns(home)?);
     let plan = Plan::new(document, &columns, home.now()).map_err(|error| bad(&error))?;
-    let answer = answer(&plan.question, &snapshot).map_err(|error| bad(&error))?;
+    let answer = answer(&plan.question, &snapshot, limits).map_err(|error| refused(&error))?;
     let rows_scanned = answer.rows_scanned;
     let table = plan.finish(answer).map_err(|error| bad(&error))?;
     Ok(Answered {
@@ -86,4 +91,14 @@ fn answer_document(
         missing: snapshot.missing,
         elapsed: started.elapsed(),
     })
+}
+
+/// Damage is this machine's fault, lack of time the moment's, all else the query's.
+fn refused(error: &QueryError) -> ApiError {
+    if matches!(error, QueryError::Segment(_)) {
+        return ApiError::failed(error);
+    }
+    let is_moment = matches!(error, QueryError::TimedOut { .. } | QueryError::Canceled);
+    let status = if is_moment { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
+    ApiError::caused_by(status, error)
 }

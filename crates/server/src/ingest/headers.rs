@@ -1,6 +1,6 @@
-//! The headers that make a repeated request harmless.
+//! What a request's headers say of its body, and what makes its repetition harmless.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use perflab_model::Nanos;
 use perflab_store::{Keys, Sequences};
 
@@ -10,6 +10,12 @@ const PRODUCER: &str = "x-perflab-producer";
 const SEQUENCE: &str = "x-perflab-sequence";
 const SEQUENCES: &str = "x-perflab-sequences";
 const ARRIVAL: &str = "x-perflab-arrival";
+
+/// The media type of the body, without its parameters.
+pub(super) fn media_type(headers: &HeaderMap) -> &str {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim()
+}
 
 /// The producer's numbers for the entries, if the request has any.
 pub(super) fn keys_of(headers: &HeaderMap) -> Result<Option<Keys>, ApiError> {

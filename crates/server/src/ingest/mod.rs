@@ -98,14 +98,15 @@ fn conclude(server: &Server, door: Door, request: &Request, settled: Settled) ->
     answer::respond(door, &answer)
 }
 
-/// What the token in the head allows. A body may hold one instead, except that NDJSON can't.
+/// What the token in the head allows. A body may hold one instead, except that NDJSON and Arrow
+/// can't.
 fn head_access(
     server: &Server,
     peer: Peer,
     token: Option<&Secret>,
     body: &BodyForm,
 ) -> Result<Option<Access>, ApiError> {
-    let is_last_chance = matches!(body, BodyForm::Ndjson { .. });
+    let is_last_chance = matches!(body, BodyForm::Ndjson { .. } | BodyForm::Arrow { .. });
     if token.is_some() || is_last_chance || server.needs_no_token(peer) {
         return server.access(peer, token).map(Some);
     }
@@ -120,7 +121,11 @@ impl Delivery {
             let limits = inline_limits(&self.server.settings.limits.request);
             match self.decode(received.bytes.clone(), &limits) {
                 // Not so small: the other way in has the limits that count.
-                Err(BodyError::TooManyEntries { .. } | BodyError::DecompressedTooLarge { .. }) => {}
+                Err(
+                    BodyError::TooManyEntries { .. }
+                    | BodyError::DecompressedTooLarge { .. }
+                    | BodyError::BatchesTooLarge { .. },
+                ) => {}
                 Err(error) => return Err(unreadable(&error)),
                 Ok(request) => return self.queue(request, received, false),
             }
@@ -190,9 +195,9 @@ fn inline_limits(limits: &Limits) -> Limits {
 
 fn unreadable(error: &BodyError) -> ApiError {
     let status = match error {
-        BodyError::TooManyEntries { .. } | BodyError::DecompressedTooLarge { .. } => {
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
+        BodyError::TooManyEntries { .. }
+        | BodyError::DecompressedTooLarge { .. }
+        | BodyError::BatchesTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Json(_)
         | BodyError::Logs(_)
         | BodyError::NoLogs
@@ -202,6 +207,7 @@ fn unreadable(error: &BodyError) -> ApiError {
         | BodyError::NoMark
         | BodyError::Type { .. }
         | BodyError::TokenUtf8
+        | BodyError::Arrow(_)
         | BodyError::Base64(_)
         | BodyError::Bzip2(_) => StatusCode::BAD_REQUEST,
     };

@@ -1,4 +1,4 @@
-//! `POST /api/log?category=C`: one message per line.
+//! `POST /api/log?category=C`: one message per line, or an Arrow stream.
 
 use std::sync::Arc;
 
@@ -11,11 +11,15 @@ use perflab_store::Door;
 use perflab_wire::{BodyForm, MessageForm};
 use serde::Deserialize;
 
+use super::headers::media_type;
 use super::{Form, accept};
 use crate::access::{HeadToken, Peer};
 use crate::error::ApiError;
 use crate::query::Asked;
 use crate::state::Server;
+
+/// The media type of Arrow's IPC stream format.
+const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
@@ -32,7 +36,11 @@ pub(crate) async fn post_log(
 ) -> Result<Response, ApiError> {
     let category = CategoryName::new(&target.category)
         .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
-    let body_form = BodyForm::Ndjson { category };
-    let form = Form { door: Door::Ndjson, body: body_form, messages: MessageForm::Plain };
+    let (door, body_form) = if media_type(&headers).eq_ignore_ascii_case(ARROW_STREAM) {
+        (Door::Arrow, BodyForm::Arrow { category })
+    } else {
+        (Door::Ndjson, BodyForm::Ndjson { category })
+    };
+    let form = Form { door, body: body_form, messages: MessageForm::Plain };
     accept(&server, (peer, token), &headers, form, body).await
 }

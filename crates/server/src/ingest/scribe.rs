@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use perflab_store::Door;
 use perflab_wire::{BodyForm, MessageForm};
 
+use super::headers::media_type;
 use super::{Form, accept};
 use crate::access::{HeadToken, Peer};
 use crate::error::ApiError;
@@ -29,11 +30,8 @@ pub(crate) async fn post_scribe_logs(
         let message = format!("`{}` is no API version", version.escape_debug());
         return Err(ApiError::new(StatusCode::NOT_FOUND, message));
     }
-    let (door, form) = match body_form(&headers) {
-        BodyForm::UrlEncoded => (Door::ScribeForm, BodyForm::UrlEncoded),
-        other @ (BodyForm::Json | BodyForm::Ndjson { .. }) => (Door::ScribeJson, other),
-    };
-    let form = Form { door, body: form, messages: message_form(query.as_deref()) };
+    let (door, body_form) = body_form(&headers);
+    let form = Form { door, body: body_form, messages: message_form(query.as_deref()) };
     accept(&server, (peer, token), &headers, form, body).await
 }
 
@@ -48,13 +46,12 @@ fn is_version(segment: &str) -> bool {
 }
 
 /// JSON when the client says so, a form otherwise: that is what `curl -d` sends.
-fn body_form(headers: &HeaderMap) -> BodyForm {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = content_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json") {
-        BodyForm::Json
+fn body_form(headers: &HeaderMap) -> (Door, BodyForm) {
+    let media_type = media_type(headers);
+    if media_type.eq_ignore_ascii_case("application/json") || media_type.ends_with("+json") {
+        (Door::ScribeJson, BodyForm::Json)
     } else {
-        BodyForm::UrlEncoded
+        (Door::ScribeForm, BodyForm::UrlEncoded)
     }
 }
 

@@ -1,11 +1,11 @@
-//! One record of the log as one line of JSON.
+//! Records of the log as lines of JSON: one line per row.
 
 use std::io::Write;
 
 use axum::body::Bytes;
 use perflab_log::{Damage, GroupView, RecordView};
 use perflab_model::batch::Row;
-use perflab_model::{Batch, Nanos, Value};
+use perflab_model::{Nanos, Value};
 use perflab_store::{Home, RecordDecoder, chain};
 use perflab_wire::Codec;
 use serde::Serialize;
@@ -96,22 +96,24 @@ impl Lines {
     ) {
         let arrival = Nanos(group.arrival_ns);
         let decoded = decoder.decode(home, group.category, arrival, record.payload);
-        let (row, row_error) = match &decoded {
-            Ok(batch) => (RowObject::only(batch), None),
-            Err(error) => (None, Some(chain(error))),
-        };
         let message = match Codec::split(record.payload) {
             Ok((Codec::Message, message)) => std::str::from_utf8(message).ok(),
-            Ok((Codec::Structured, _)) | Err(_) => None,
+            Ok((Codec::Structured | Codec::Bulk, _)) | Err(_) => None,
         };
-        self.push(&RecordLine {
-            offset: record.seq,
-            time: arrival.to_string(),
-            category: group.category,
-            message,
-            row,
-            row_error,
-        });
+        let mut push = |row, row_error| {
+            self.push(&RecordLine {
+                offset: record.seq,
+                time: arrival.to_string(),
+                category: group.category,
+                message,
+                row,
+                row_error,
+            });
+        };
+        match &decoded {
+            Ok(batch) => batch.rows().for_each(|row| push(Some(RowObject(row)), None)),
+            Err(error) => push(None, Some(chain(error))),
+        }
     }
 
     pub(super) fn damage(&mut self, damage: &Damage) {
@@ -140,12 +142,6 @@ impl Lines {
 
 /// A row as an object: its time and weight, then its columns.
 struct RowObject<'b>(Row<'b>);
-
-impl<'b> RowObject<'b> {
-    fn only(batch: &'b Batch) -> Option<Self> {
-        batch.row(0).map(Self)
-    }
-}
 
 impl Serialize for RowObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -4,6 +4,7 @@
 
 mod access;
 mod bad_input;
+mod bulk;
 mod busy;
 mod client;
 mod disk;

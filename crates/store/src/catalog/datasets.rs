@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use perflab_model::Kind;
 use rusqlite::Row;
 
+use super::segments::dataset_id;
 use super::{Catalog, CatalogError, READ, WRITE};
 
 impl Catalog {
@@ -50,12 +51,7 @@ impl Catalog {
     ) -> Result<(), CatalogError> {
         self.with(WRITE, |connection| {
             let transaction = connection.transaction()?;
-            transaction.execute("INSERT OR IGNORE INTO datasets (name) VALUES (?1)", [dataset])?;
-            let id: i64 = transaction.query_row(
-                "SELECT id FROM datasets WHERE name = ?1",
-                [dataset],
-                |row| row.get(0),
-            )?;
+            let id = dataset_id(&transaction, dataset)?;
             for (name, kind) in columns {
                 transaction
                     .prepare_cached("INSERT OR IGNORE INTO columns VALUES (?1, ?2, ?3)")?

@@ -10,11 +10,13 @@ mod categories;
 mod datasets;
 mod idls;
 mod links;
+mod segments;
 mod spools;
 mod tokens;
 
 pub use categories::{CategorySettings, Guarantee, UnknownGuarantee};
 pub use idls::Idl;
+pub use segments::{DatasetSettings, SegmentChange, SegmentEntry, SegmentSet};
 pub use tokens::{Digest, Token};
 
 use std::fs;
@@ -69,6 +71,27 @@ const MIGRATIONS: &[&str] = &[
         moved_to TEXT NOT NULL,
         noted_ns INTEGER NOT NULL
     ) STRICT;
+",
+    "
+    ALTER TABLE datasets ADD COLUMN retain_seconds INTEGER;
+    ALTER TABLE datasets ADD COLUMN max_bytes INTEGER;
+    ALTER TABLE datasets ADD COLUMN flushed_end INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE segments (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        dataset INTEGER NOT NULL REFERENCES datasets (id),
+        rows INTEGER NOT NULL,
+        row_bytes INTEGER NOT NULL,
+        list_bytes INTEGER,
+        min_ns INTEGER NOT NULL,
+        max_ns INTEGER NOT NULL,
+        first_seq INTEGER NOT NULL,
+        end_seq INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE progress (
+        replay_from INTEGER NOT NULL,
+        names_segments INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO progress VALUES (0, FALSE);
 ",
     "
     CREATE TABLE links (
@@ -198,6 +221,9 @@ impl Catalog {
         self.datasets()?;
         self.idls()?;
         self.spool_position("")?;
+        self.segment_sets()?;
+        self.dataset_settings()?;
+        self.replay_from()?;
         self.link("")?;
         Ok(())
     }

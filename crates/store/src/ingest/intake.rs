@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use perflab_log::{GROUP_BYTES_TARGET, Group, Refusal};
+use perflab_log::{CommitError, Committed, GROUP_BYTES_TARGET, Group, Refusal};
 use perflab_model::{CategoryName, Nanos};
 use perflab_wire::{Codec, Entry, EntryCode, EntryError, Registry};
 
@@ -17,11 +17,12 @@ use super::{Checked, Door, Ticket};
 use crate::catalog::{CatalogError, Guarantee};
 use crate::datasets::DatasetError;
 use crate::home::Home;
+use crate::tables::Consignment;
 use crate::tokens::Access;
 
-/// About how much memory the batches of one request may take together. Ended batches start anew,
-/// so that a request of many categories holds no more than one of few.
-const BATCHES_BYTES_MAX: usize = 64 << 20;
+/// About how much memory the rows of one request may take until their groups are sent. Beyond it
+/// they are let go, and read from the log again later, so that no request holds more.
+const ROWS_BYTES_MAX: usize = 64 << 20;
 
 /// Who sends.
 #[derive(Debug, Clone, Copy)]
@@ -81,8 +82,8 @@ pub(crate) struct Intake<'h> {
     /// About how many bytes the request's groups will take.
     expected_bytes: usize,
     sent_bytes: usize,
-    /// About how much memory the lanes' batches take.
-    batch_bytes: usize,
+    /// About how much memory the rows of the lanes' open groups take.
+    row_bytes: usize,
     /// The producer whose forgotten keys are known to be stored.
     in_order: Option<&'h str>,
     /// Set when the log refused a group: what comes after it is not even tried, so that of each
@@ -118,7 +119,7 @@ impl<'h> Intake<'h> {
             arrival: Nanos(0),
             expected_bytes: expected.bytes,
             sent_bytes: 0,
-            batch_bytes: 0,
+            row_bytes: 0,
             in_order: None,
             stopped: None,
         }
@@ -227,9 +228,9 @@ impl<'h> Intake<'h> {
             self.send(lane);
         }
         let open = writable(&mut self.lanes[lane])?;
-        let before = open.batch_bytes();
+        let before = open.row_bytes();
         open.take(entry, message, stamp, &self.registry)?;
-        self.batch_bytes = self.batch_bytes.saturating_sub(before) + open.batch_bytes();
+        self.row_bytes = self.row_bytes.saturating_sub(before) + open.row_bytes();
         if open.has_just_opened() && lane == 0 {
             let rest = self.expected_bytes.saturating_sub(self.sent_bytes);
             open.reserve(rest.min(GROUP_BYTES_TARGET));
@@ -237,15 +238,16 @@ impl<'h> Intake<'h> {
         if open.is_full() {
             self.send(lane);
         }
-        if self.batch_bytes > BATCHES_BYTES_MAX {
-            self.end_batches();
+        if self.row_bytes > ROWS_BYTES_MAX {
+            self.forget_rows();
         }
         Ok(())
     }
 
-    fn end_batches(&mut self) {
-        self.lanes.iter_mut().filter_map(|(_, lane)| lane.as_mut().ok()).for_each(Lane::end_batch);
-        self.batch_bytes = 0;
+    fn forget_rows(&mut self) {
+        let lanes = self.lanes.iter_mut().filter_map(|(_, lane)| lane.as_mut().ok());
+        lanes.for_each(Lane::forget_rows);
+        self.row_bytes = 0;
     }
 
     fn lane(&mut self, category: &CategoryName) -> usize {
@@ -317,29 +319,44 @@ impl<'h> Intake<'h> {
     /// Queues a lane's open group, if there is one.
     fn send(&mut self, lane: usize) {
         let (_, Ok(lane)) = &mut self.lanes[lane] else { return };
+        self.row_bytes = self.row_bytes.saturating_sub(lane.row_bytes());
         let Some(open) = lane.close() else { return };
         if open.group.is_empty() {
             return;
         }
-        let guarantee = lane.guarantee;
+        let (guarantee, dataset) = (lane.guarantee, Arc::clone(&lane.dataset().name));
         self.wait_for_room();
         self.sent_bytes += open.group.encoded_bytes();
-        let OpenGroup { mut group, producer, entries, sequences, .. } = open;
-        group.set_appended(self.home.now().as_i64());
+        let OpenGroup { mut group, producer, entries, sequences, rows, .. } = open;
+        let now = self.home.now();
+        group.set_appended(now.as_i64());
+        let rows = self.home.tables().announce(dataset, now, rows);
         let parcel = Parcel { producer, entries, sequences, records: group.len() };
         let sent = match (&self.stopped, guarantee) {
             (Some(stopped), _) => Err((stopped.clone(), parcel)),
-            (None, Guarantee::Durable) => self.append_durable(group, parcel),
-            (None, Guarantee::Fast) => self.append_fast(group, parcel),
+            (None, Guarantee::Durable) => self.append_durable(group, rows, parcel),
+            (None, Guarantee::Fast) => self.append_fast(group, rows, parcel),
         };
         if let Err((refused, parcel)) = sent {
             self.refuse_parcel(&parcel, &refused);
         }
     }
 
-    fn append_durable(&mut self, group: Group, parcel: Parcel) -> Result<(), (Refused, Parcel)> {
+    fn append_durable(
+        &mut self,
+        group: Group,
+        rows: Consignment,
+        parcel: Parcel,
+    ) -> Result<(), (Refused, Parcel)> {
         let arrival = self.landing.announce();
-        match self.home.log().append(group, move |landed| arrival.land(landed)) {
+        let done = move |landed: Result<Committed, CommitError>| {
+            // First, so that whoever has the answer finds the rows.
+            if let Ok(committed) = &landed {
+                rows.deliver(committed);
+            }
+            arrival.land(landed);
+        };
+        match self.home.log().append(group, done) {
             Ok(()) => {
                 self.parcels.push(Some(parcel));
                 Ok(())
@@ -352,12 +369,20 @@ impl<'h> Intake<'h> {
         }
     }
 
-    fn append_fast(&mut self, group: Group, parcel: Parcel) -> Result<(), (Refused, Parcel)> {
+    fn append_fast(
+        &mut self,
+        group: Group,
+        rows: Consignment,
+        parcel: Parcel,
+    ) -> Result<(), (Refused, Parcel)> {
         let counters = Arc::clone(&self.home.counters);
         let records = group.len();
         let arrival = self.fast_landing.announce();
-        let done = move |landed| {
+        let done = move |landed: Result<Committed, CommitError>| {
             note_fast(&counters, records, &landed);
+            if let Ok(committed) = &landed {
+                rows.deliver(committed);
+            }
             drop(arrival);
         };
         match self.home.log().append(group, done) {
@@ -402,6 +427,7 @@ mod tests {
     use super::*;
     use crate::home::HomeSettings;
     use perflab_model::ManualClock;
+    use std::time::Duration;
     use tempfile::TempDir;
 
     const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
@@ -428,6 +454,10 @@ mod tests {
         intake.take(&entry, &Stamp { arrival: NOW, key: None });
     }
 
+    fn rows(home: &Home, dataset: &str) -> usize {
+        home.snapshot(dataset).unwrap().segments.iter().map(|segment| segment.rows()).sum()
+    }
+
     /// Short rows, and after each thousand of them one of very many columns.
     #[test]
     fn a_late_row_of_many_columns_costs_no_more_than_a_few_rows_of_them() {
@@ -442,28 +472,31 @@ mod tests {
                 take(&mut intake, &category, "a");
             }
             take(&mut intake, &category, &wide);
-            let held = |(_, lane): &Named| lane.as_ref().map_or(0, Lane::batch_bytes);
+            let held = |(_, lane): &Named| lane.as_ref().map_or(0, Lane::row_bytes);
             let bytes: usize = intake.lanes.iter().map(held).sum();
-            assert_eq!(intake.batch_bytes, bytes);
+            assert_eq!(intake.row_bytes, bytes);
             bytes_max = bytes_max.max(bytes);
         }
         let one = 1021 * 4098 * 8;
-        assert!((one..BATCHES_BYTES_MAX + one).contains(&bytes_max), "{bytes_max}");
+        assert!((one..ROWS_BYTES_MAX + one).contains(&bytes_max), "{bytes_max}");
         let answer = intake.finish().wait().answer(&home, |_| None);
         assert_eq!(answer.count(EntryCode::Ok), 6 * 1021);
         assert_eq!(home.ingest_stats().rows, 6 * 1021);
+        assert!(home.wait_until_current(Duration::from_secs(60)), "rows are read from the log");
+        assert_eq!(rows(&home, "a"), 1021);
     }
 
     #[test]
-    fn batches_end_after_so_many_rows_and_all_are_counted() {
+    fn rows_of_many_batches_are_all_counted_and_delivered() {
         let (_dir, home) = new_home();
         let mut intake = intake(&home);
         let category = CategoryName::new("c").unwrap();
         for n in 0..2500 {
             take(&mut intake, &category, &format!("{{\"n\":{n}}}"));
-            assert!(intake.batch_bytes <= 1024 * 3 * 8, "{n}: {}", intake.batch_bytes);
+            assert_eq!(intake.row_bytes, (n + 1) * 3 * 8);
         }
         drop(intake.finish().wait());
         assert_eq!(home.ingest_stats().rows, 2500);
+        assert_eq!(rows(&home, "c"), 2500);
     }
 }

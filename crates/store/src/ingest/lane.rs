@@ -9,9 +9,10 @@ use perflab_wire::{Codec, EntryCode, Registry, decode};
 use super::outcome::{Busy, chain};
 use crate::catalog::Guarantee;
 use crate::datasets::Dataset;
+use crate::tables::GroupRows;
 
 /// The most rows of one batch: a column that appears late is filled with nulls up to its row.
-const BATCH_ROWS_MAX: usize = 1024;
+pub(crate) const BATCH_ROWS_MAX: usize = 1024;
 
 /// A producer's number for one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,10 +66,10 @@ pub(super) struct Lane {
     pub(super) category: CategoryName,
     pub(super) guarantee: Guarantee,
     dataset: Arc<Dataset>,
-    /// The typed rows of the last good entries: what the dataset takes in.
+    /// The typed rows of the last records of the open group: what the dataset takes in.
     batch: Batch,
-    /// How many rows the batches before it had.
-    earlier_rows: u64,
+    /// How many rows there were in all.
+    rows: u64,
     open: Option<OpenGroup>,
 }
 
@@ -82,12 +83,14 @@ pub(super) struct OpenGroup {
     pub(super) entries: Vec<usize>,
     /// Their keys' sequences, if they have keys.
     pub(super) sequences: Vec<u64>,
+    /// Its records' rows; `None` when they took too much memory.
+    pub(super) rows: Option<GroupRows>,
 }
 
 impl Lane {
     pub(super) fn new(category: CategoryName, guarantee: Guarantee, dataset: Arc<Dataset>) -> Self {
         let batch = Batch::new(Arc::clone(&dataset.schema));
-        Self { category, guarantee, dataset, batch, earlier_rows: 0, open: None }
+        Self { category, guarantee, dataset, batch, rows: 0, open: None }
     }
 
     /// Whether the open group can't take a record with this stamp and so many bytes: a large one
@@ -107,7 +110,12 @@ impl Lane {
     }
 
     pub(super) fn close(&mut self) -> Option<OpenGroup> {
+        self.end_batch();
         self.open.take()
+    }
+
+    pub(super) fn dataset(&self) -> &Dataset {
+        &self.dataset
     }
 
     /// Checks a message and adds it to the batch and the open group, or changes nothing.
@@ -125,13 +133,22 @@ impl Lane {
         if self.open.is_none() {
             self.open = Some(OpenGroup::new(&self.category, stamp)?);
         }
+        if codec == Codec::Bulk {
+            self.end_batch();
+        }
+        let before = self.batch.len();
         decode(codec, message, stamp.arrival, registry, &mut self.batch)
             .map_err(|error| Refused::new(EntryCode::Error, chain(&error)))?;
+        let rows = self.batch.len() - before;
+        self.rows += rows as u64;
         if let Some(open) = &mut self.open {
             let sequence = stamp.key.map(|key| key.sequence);
             open.group.push(sequence.unwrap_or_default(), &[&[codec.byte()], message])?;
             open.entries.extend(entry);
             open.sequences.extend(sequence);
+            if let Some(held) = &mut open.rows {
+                held.note_record(rows);
+            }
         }
         if self.batch.len() >= BATCH_ROWS_MAX {
             self.end_batch();
@@ -139,18 +156,29 @@ impl Lane {
         Ok(())
     }
 
-    /// About how much memory the rows that are not passed on take.
-    pub(super) fn batch_bytes(&self) -> usize {
-        self.batch.bytes()
+    /// About how much memory the rows of the open group take.
+    pub(super) fn row_bytes(&self) -> usize {
+        let ended = self.open.as_ref().and_then(|open| open.rows.as_ref());
+        ended.map_or(0, GroupRows::bytes) + self.batch.bytes()
     }
 
-    /// Passes the rows on, and begins another batch.
-    pub(super) fn end_batch(&mut self) {
+    /// Adds the batch to the open group's rows, and begins another one.
+    fn end_batch(&mut self) {
         if !self.batch.is_empty() {
             let schema = Arc::clone(&self.dataset.schema);
             let ended = std::mem::replace(&mut self.batch, Batch::new(schema));
-            self.earlier_rows += ended.len() as u64;
+            if let Some(held) = self.open.as_mut().and_then(|open| open.rows.as_mut()) {
+                held.push(ended);
+            }
         }
+    }
+
+    /// Lets go of the open group's rows: they are read from the log again later.
+    pub(super) fn forget_rows(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.rows = None;
+        }
+        self.end_batch();
     }
 
     /// Whether the open group has its first record and no more.
@@ -168,7 +196,7 @@ impl Lane {
     /// Ends the lane: its dataset learns what the rows brought. Returns how many there were.
     pub(super) fn finish(self) -> u64 {
         self.dataset.touch();
-        self.earlier_rows + self.batch.len() as u64
+        self.rows
     }
 }
 
@@ -181,6 +209,7 @@ impl OpenGroup {
         };
         let producer = stamp.producer().into();
         let (entries, sequences) = (Vec::new(), Vec::new());
-        Ok(Self { group, producer, arrival: stamp.arrival, entries, sequences })
+        let rows = Some(GroupRows::default());
+        Ok(Self { group, producer, arrival: stamp.arrival, entries, sequences, rows })
     }
 }

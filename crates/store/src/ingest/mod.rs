@@ -1,10 +1,12 @@
-//! The way of entries into the log: check → append → answer.
+//! The way of entries into the log: check → append → deliver → answer.
 //!
 //! 1. *Check*: each entry is decoded into its category's batch of typed rows, which applies the
 //!    schema; what can't be decoded is refused with its reason, its neighbours are not.
 //! 2. *Append*: the messages, as they were sent, go to the log in groups of one category. A
 //!    category that is `fast` is acknowledged now, the others when their commit has ended.
-//! 3. *Answer*: one outcome per entry. What was refused is kept in [`REJECTED`], for the
+//! 3. *Deliver*: with the commit, the typed rows go into their datasets' memory tables, so that
+//!    whoever has an answer can query what it is about.
+//! 4. *Answer*: one outcome per entry. What was refused is kept in [`REJECTED`], for the
 //!    operator to see.
 //!
 //! The log's queue is the only buffer. When it is full the rest of the request is to be sent
@@ -24,7 +26,7 @@ pub use outcome::{Answer, Busy, Outcome, chain};
 pub use rejected::{REJECTED, REJECTED_BYTES_MAX, REJECTED_MESSAGE_BYTES_MAX, is_reserved};
 
 pub(crate) use intake::{Acknowledge, Expected, Intake, Sender};
-pub(crate) use lane::{Key, Stamp};
+pub(crate) use lane::{BATCH_ROWS_MAX, Key, Stamp};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,6 +45,7 @@ pub enum Door {
     ScribeForm,
     ScribeJson,
     Ndjson,
+    Arrow,
     Spool,
 }
 
@@ -52,6 +55,7 @@ impl Door {
             Self::ScribeForm => "scribe_logs form",
             Self::ScribeJson => "scribe_logs json",
             Self::Ndjson => "api/log",
+            Self::Arrow => "api/log arrow",
             Self::Spool => "spool",
         }
     }

@@ -111,7 +111,7 @@ fn start_of(codec: Codec, message: &[u8]) -> String {
             let start = &message[..message.len().min(REJECTED_MESSAGE_BYTES_MAX)];
             String::from_utf8_lossy(start).into_owned()
         }
-        Codec::Structured => {
+        Codec::Structured | Codec::Bulk => {
             let start = &message[..message.len().min(REJECTED_MESSAGE_BYTES_MAX / 4 * 3)];
             STANDARD.encode(start)
         }

@@ -211,14 +211,18 @@ fn encode_ints(name: &str, values: &[Option<i64>]) -> Encoded {
     Encoded::new(name, MetaKind::Int, array, range)
 }
 
-fn encode_floats(name: &str, values: Vec<f64>) -> Encoded {
+pub(super) fn encode_floats(name: &str, values: Vec<f64>) -> Encoded {
     let nulls = nulls(values.iter().map(|value| !value.is_nan()));
     let range = float_range(values.iter().copied().filter(|value| !value.is_nan()));
     let array = Float64Array::new(ScalarBuffer::from(values), nulls);
     Encoded::new(name, MetaKind::Float, Arc::new(array), range)
 }
 
-fn encode_strings(name: &str, codes: &[u32], strings: &[&str]) -> Result<Encoded, SegmentError> {
+pub(super) fn encode_strings(
+    name: &str,
+    codes: &[u32],
+    strings: &[&str],
+) -> Result<Encoded, SegmentError> {
     let range = strings.first().zip(strings.last());
     let range = range.map(|(least, most)| ((*least).to_owned(), (*most).to_owned()));
     let array = dictionary(codes, strings)?;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arrow::buffer::{BooleanBuffer, Buffer, ScalarBuffer};
 use arrow::datatypes::ArrowNativeType;
@@ -9,17 +10,17 @@ use perflab_model::Kind;
 
 use super::image::crc_of;
 use super::meta::{ColumnMeta, MetaKind};
-use super::{SegmentError, damaged};
+use super::{SegmentError, Vocabulary, damaged};
 
 /// A column as it lies in the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RawColumn {
     pub(super) meta: ColumnMeta,
     pub(super) file: Buffer,
     /// Validity, values, and those of the dictionary: validity, offsets, text.
     pub(super) ranges: Vec<Range<usize>>,
-    /// Whether its checksum was found right.
-    pub(super) is_sound: AtomicBool,
+    /// Whether its checksum was found right, for all that share the column.
+    pub(super) is_sound: Arc<AtomicBool>,
 }
 
 impl RawColumn {
@@ -270,11 +271,13 @@ pub enum ColumnData {
 }
 
 /// A named column of one kind.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SegmentColumn {
     raw: RawColumn,
     kind: Kind,
     data: ColumnData,
+    /// The numbers of its strings, and whose they are.
+    ids: OnceLock<(Arc<Vocabulary>, Arc<[u32]>)>,
 }
 
 impl SegmentColumn {
@@ -294,6 +297,28 @@ impl SegmentColumn {
     pub fn data(&self) -> Result<&ColumnData, SegmentError> {
         self.raw.check()?;
         Ok(&self.data)
+    }
+
+    /// How many rows are null.
+    pub fn nulls(&self) -> usize {
+        self.raw.meta.nulls
+    }
+
+    /// The number of each code of a column of strings in the vocabulary of its dataset, and last
+    /// that of null; `None` for other columns, and when the vocabulary has given up.
+    pub fn ids(&self, vocabulary: &Arc<Vocabulary>) -> Result<Option<Arc<[u32]>>, SegmentError> {
+        let ColumnData::String { strings, .. } = self.data()? else { return Ok(None) };
+        if let Some((whose, ids)) = self.ids.get()
+            && Arc::ptr_eq(whose, vocabulary)
+        {
+            return Ok((!vocabulary.is_given_up()).then(|| Arc::clone(ids)));
+        }
+        let ids = vocabulary.ids(strings);
+        if let Some(ids) = &ids {
+            // Someone else may have been faster, with the same.
+            let _same = self.ids.set((Arc::clone(vocabulary), Arc::clone(ids)));
+        }
+        Ok(ids)
     }
 
     /// The smallest and the largest value of a column of integers that has any.
@@ -330,5 +355,5 @@ pub(super) fn read_column(raw: RawColumn, rows: usize) -> Result<SegmentColumn, 
             return damaged(format!("column `{}` is of a kind of its own", raw.meta.name));
         }
     };
-    Ok(SegmentColumn { raw, kind, data })
+    Ok(SegmentColumn { raw, kind, data, ids: OnceLock::new() })
 }

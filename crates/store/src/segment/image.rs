@@ -4,7 +4,7 @@
 //! headers are read; what columns hold is checked by their checksums when they are touched.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use arrow::buffer::Buffer;
 use arrow::ipc::{self, Message, MessageHeader};
@@ -191,7 +191,7 @@ impl<'a> Image<'a> {
                 meta: meta.clone(),
                 file: self.buffer.clone(),
                 ranges,
-                is_sound: AtomicBool::new(false),
+                is_sound: Arc::default(),
             })
             .collect())
     }

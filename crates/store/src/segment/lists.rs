@@ -8,7 +8,7 @@ use super::meta::MetaKind;
 use super::{Codes, SegmentError, Strings, damaged};
 
 /// Lists of strings by their ids.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ListTable {
     /// Where each list begins in `codes`, and where the last one ends.
     offsets: ScalarBuffer<i32>,

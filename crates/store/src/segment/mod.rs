@@ -9,6 +9,7 @@
 
 mod build;
 mod column;
+mod computed;
 mod file;
 mod image;
 mod lists;
@@ -17,12 +18,15 @@ mod snapshot;
 mod source;
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
 pub use build::{Built, build};
 pub use column::{Codes, ColumnData, Ints, SegmentColumn, Strings, Weights};
+pub use computed::Computed;
 pub use lists::ListTable;
 pub use snapshot::Snapshot;
 pub use source::Source;
+pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
 use std::collections::HashMap;
 
@@ -52,6 +56,14 @@ fn damaged<T>(what: impl Into<String>) -> Result<T, SegmentError> {
     Err(SegmentError::Damaged(what.into()))
 }
 
+fn places_by_name(columns: &[SegmentColumn]) -> HashMap<String, Vec<usize>> {
+    let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+    for (position, column) in columns.iter().enumerate() {
+        by_name.entry(column.name().to_owned()).or_default().push(position);
+    }
+    by_name
+}
+
 /// An open segment.
 #[derive(Debug)]
 pub struct Segment {
@@ -76,10 +88,6 @@ impl Segment {
             return damaged("it has no time and weight");
         };
         let columns = raw.map(|raw| read_column(raw, image.rows)).collect::<Result<Vec<_>, _>>()?;
-        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
-        for (position, column) in columns.iter().enumerate() {
-            by_name.entry(column.name().to_owned()).or_default().push(position);
-        }
         let has_lists = columns.iter().any(|column| column.is_list());
         let lists = match lists {
             Some(lists) => Some(ListTable::open(lists)?),
@@ -91,8 +99,8 @@ impl Segment {
             times_raw: time,
             weights: read_weights(&weight, image.rows)?,
             weights_raw: weight,
+            by_name: places_by_name(&columns),
             columns,
-            by_name,
             bytes: rows.len() + lists.as_ref().map_or(0, ListTable::bytes),
             lists,
         })

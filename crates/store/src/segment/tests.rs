@@ -287,3 +287,32 @@ fn a_batch_reads_as_its_segment_does() {
     let segment = open(&build(&[Source::Batch(&batch)]).unwrap());
     assert_eq!(rows_of(&segment).unwrap()[3], rows[3]);
 }
+
+#[test]
+fn computed_columns_stand_beside_the_stored_ones() {
+    let rows = sample_rows();
+    let batch = batch_of(&rows);
+    let built = build(&[Source::Batch(&batch)]).unwrap();
+    let numbers: Vec<f64> = (0..40).map(|n| if n == 7 { f64::NAN } else { f64::from(n) }).collect();
+    let codes = (0..40).map(|n| (n % 3 < 2).then_some(n % 3)).collect();
+    let strings = vec!["even".to_owned(), "odd".to_owned()];
+    let wider = open(&built)
+        .with_columns(vec![
+            ("words".to_owned(), Computed::String { codes, strings }),
+            ("numbers".to_owned(), Computed::Float(numbers)),
+        ])
+        .unwrap();
+    let mut expected = rows;
+    for (n, row) in expected.iter_mut().enumerate() {
+        if n != 7 {
+            row.cells.push(("numbers".to_owned(), Cell::Float(n as f64)));
+        }
+        if n % 3 < 2 {
+            let word = if n % 3 == 0 { "even" } else { "odd" };
+            row.cells.push(("words".to_owned(), Cell::String(word.to_owned())));
+        }
+        row.cells.sort_by(|x, y| x.0.cmp(&y.0));
+    }
+    assert_eq!(rows_of(&wider).unwrap(), expected);
+    assert_eq!(wider.column("numbers", Kind::Float).unwrap().number_range(), Some((0.0, 39.0)));
+}

@@ -10,7 +10,7 @@ use perflab_store::{
 };
 use tempfile::TempDir;
 
-use crate::rig::{NOW, log, messages, open, open_with};
+use crate::rig::{NOW, flush, log, messages, open, open_at, open_with};
 
 #[test]
 fn a_home_has_one_owner_at_a_time() {
@@ -85,7 +85,8 @@ fn retention_follows_the_settings() {
     let dir = TempDir::new().unwrap();
     let mut settings = HomeSettings::default();
     settings.log.file_bytes_max = 64 << 10;
-    let home = open_with(dir.path(), settings);
+    let clock = Arc::new(ManualClock::new(NOW));
+    let home = open_at(dir.path(), settings, &clock);
     let brief = perflab_model::CategoryName::new("brief").unwrap();
     let kept = CategorySettings { max_bytes: Some(50_000), ..CategorySettings::default() };
     home.set_category_settings(&brief, kept).unwrap();
@@ -94,6 +95,7 @@ fn retention_follows_the_settings() {
         log(&home, "brief", &format!("{line}\n{line}"));
         log(&home, "forever", &line);
     }
+    flush(&home, &clock);
     let retained = home.retain().unwrap();
     assert!(retained.records_removed > 0, "{retained:?}");
     assert_eq!(messages(&home, "forever").len(), 40);

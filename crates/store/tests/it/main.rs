@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+mod behind;
 mod catalog;
+mod crash;
+mod damage;
 mod disk;
 mod drain;
 mod home;
 mod ingest;
 mod rig;
+mod rows;
 mod segments;

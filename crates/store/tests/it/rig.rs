@@ -2,9 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use perflab_log::{ReadFrom, ReadItem};
 use perflab_model::{CategoryName, ManualClock, Nanos};
+use perflab_store::segment::{ColumnData, Segment, Snapshot};
 use perflab_store::{Access, Answer, Door, Home, HomeSettings, Keys, Origin};
 use perflab_wire::{BodyForm, Limits, MessageForm, Request};
 
@@ -60,4 +62,64 @@ pub(crate) fn messages(home: &Home, category: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// A home whose clock the test moves.
+pub(crate) fn open_at(dir: &Path, settings: HomeSettings, clock: &Arc<ManualClock>) -> Arc<Home> {
+    let home = Home::open(dir, settings, Arc::<ManualClock>::clone(clock)).unwrap();
+    assert!(home.wait_until_current(PATIENCE));
+    home
+}
+
+/// How long a test waits for what other threads do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Writes the memory tables to files, as they are after a while.
+pub(crate) fn flush(home: &Home, clock: &ManualClock) {
+    clock.advance(Duration::from_mins(5));
+    home.tend();
+}
+
+/// The rows of a dataset as text, sorted; everything must be there.
+pub(crate) fn rows(home: &Home, dataset: &str) -> Vec<String> {
+    let snapshot = home.snapshot(dataset).unwrap();
+    assert_eq!(snapshot.missing, [""; 0]);
+    rows_of(&snapshot)
+}
+
+pub(crate) fn rows_of(snapshot: &Snapshot) -> Vec<String> {
+    let mut rows: Vec<String> = snapshot.segments.iter().flat_map(|s| segment_rows(s)).collect();
+    rows.sort();
+    rows
+}
+
+fn segment_rows(segment: &Segment) -> Vec<String> {
+    let (times, weights) = (segment.times().unwrap(), segment.weights().unwrap());
+    let row = |row: usize| {
+        let fields = segment.columns().iter().filter_map(|column| {
+            let value = value(segment, column.data().unwrap(), row)?;
+            Some(format!(" {}={value}", column.name()))
+        });
+        format!("{}*{}{}", times[row], weights.get(row), fields.collect::<String>())
+    };
+    (0..segment.rows()).map(row).collect()
+}
+
+fn value(segment: &Segment, data: &ColumnData, row: usize) -> Option<String> {
+    match data {
+        ColumnData::Int { values, validity } => {
+            let is_valid = validity.as_ref().is_none_or(|valid| valid.value(row));
+            is_valid.then(|| values.get(row).to_string())
+        }
+        ColumnData::Float { values } => (!values[row].is_nan()).then(|| values[row].to_string()),
+        ColumnData::String { codes, strings } => {
+            let code = codes.get(row);
+            ((code as usize) < strings.len()).then(|| strings.get(code).to_owned())
+        }
+        ColumnData::List { ids } => {
+            let (lists, id) = (segment.lists().unwrap(), ids.get(row));
+            lists.check().unwrap();
+            ((id as usize) < lists.len()).then(|| lists.strings(id).collect::<Vec<_>>().join(","))
+        }
+    }
 }

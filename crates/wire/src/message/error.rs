@@ -20,6 +20,8 @@ pub enum MessageError {
     Json(#[from] JsonError),
     #[error("the message is not a structured Thrift message")]
     Thrift(#[from] ThriftError),
+    #[error("the message is no Arrow batch: {0}")]
+    Arrow(String),
     #[error("unknown section `{section}`; known are {}", Section::LIST)]
     UnknownSection { section: String },
     #[error("section `{section}` appears twice")]

@@ -1,7 +1,8 @@
-//! One message to one row.
+//! Messages to rows.
 //!
-//! Three forms: a JSON object of typed sections, a flat JSON object whose types are inferred,
-//! and a line of text. Structured Thrift is in [`crate::structured`].
+//! Three forms of one row: a JSON object of typed sections, a flat JSON object whose types are
+//! inferred, and a line of text. Structured Thrift is in [`crate::structured`], batches of rows in
+//! [`crate::bulk`].
 
 mod error;
 mod flat;
@@ -12,18 +13,19 @@ pub use error::{MessageError, TimeUnit};
 pub use properties::TIME_AHEAD_MAX;
 
 pub(crate) use error::quote;
-pub(crate) use properties::Properties;
+pub(crate) use properties::{Properties, TIME};
 
-use crate::Codec;
 use crate::json::Reader;
 use crate::structured::{self, Registry};
+use crate::{Codec, bulk};
 use perflab_model::{Batch, Nanos};
 use sections::Section;
 
 /// The column that a line of text goes to.
 const TEXT_COLUMN: &str = "message";
 
-/// Adds the row that a message describes to `batch`, or leaves the batch as it was.
+/// Adds what a message describes to `batch`, or leaves the batch as it was: one row, and any number
+/// for [`Codec::Bulk`], which takes an empty batch.
 ///
 /// `arrival` is the row's time when the message doesn't say one; `registry` names the fields of
 /// structured messages.
@@ -37,6 +39,7 @@ pub fn decode(
     match codec {
         Codec::Message => decode_plain(message, arrival, batch),
         Codec::Structured => structured::decode(message, arrival, registry, batch),
+        Codec::Bulk => bulk::decode(message, arrival, batch),
     }
 }
 

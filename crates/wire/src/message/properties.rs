@@ -20,6 +20,8 @@ pub(crate) const SAMPLE_RATE: &str = "sample_rate";
 #[derive(Debug, Default)]
 pub(crate) struct Properties {
     time: Field,
+    /// A time that is exact already.
+    instant: Option<Nanos>,
     weight: Field,
     sample_rate: Option<Number>,
 }
@@ -57,19 +59,30 @@ impl Properties {
         }
     }
 
+    /// Takes the time, where it is known to the nanosecond.
+    pub(crate) fn set_instant(&mut self, time: Nanos) {
+        self.instant = Some(time);
+    }
+
+    /// Whether this column says how many rows there were for each that was kept.
+    pub(crate) fn is_sample_rate(name: &str) -> bool {
+        name == SAMPLE_RATE
+    }
+
     /// Looks at a numeric column, in case it is `sample_rate`.
     #[inline]
     pub(crate) fn note(&mut self, name: &str, value: Number) {
-        if name == SAMPLE_RATE {
+        if Self::is_sample_rate(name) {
             self.sample_rate = Some(value);
         }
     }
 
     /// The row's time and weight.
     pub(crate) fn resolve(&self, arrival: Nanos) -> Result<(Nanos, f64), MessageError> {
-        let time = match self.time {
-            Field::Is(time) => check_time(time, arrival)?,
-            Field::Absent | Field::Null => arrival,
+        let time = match (self.instant, &self.time) {
+            (Some(time), _) => check_instant(time, arrival)?,
+            (None, Field::Is(time)) => check_time(*time, arrival)?,
+            (None, Field::Absent | Field::Null) => arrival,
         };
         let weight = match (&self.weight, self.sample_rate) {
             (Field::Is(weight), _) => check_weight(WEIGHT, *weight)?,
@@ -81,22 +94,31 @@ impl Properties {
 }
 
 fn check_time(time: Number, arrival: Nanos) -> Result<Nanos, MessageError> {
-    let (nanos, seconds, text) = match time {
-        Number::Int(seconds) => (Nanos::from_seconds(seconds), seconds as f64, seconds.to_string()),
-        Number::Float(seconds) => {
-            (Nanos::from_fractional_seconds(seconds), seconds, seconds.to_string())
-        }
+    let (nanos, seconds) = match time {
+        Number::Int(seconds) => (Nanos::from_seconds(seconds), seconds as f64),
+        Number::Float(seconds) => (Nanos::from_fractional_seconds(seconds), seconds),
     };
     let latest = arrival.saturating_add(TIME_AHEAD_MAX);
-    match nanos {
-        Some(nanos) if nanos <= latest => Ok(nanos),
-        None if seconds < 0.0 => Err(MessageError::TimeRange { value: quote(&text) }),
-        Some(_) | None => Err(MessageError::TimeAhead {
-            value: quote(&text),
-            arrival,
-            looks_like: guess_unit(seconds, latest),
-        }),
+    if let Some(nanos) = nanos
+        && nanos <= latest
+    {
+        return Ok(nanos);
     }
+    let value = match time {
+        Number::Int(seconds) => quote(&seconds.to_string()),
+        Number::Float(seconds) => quote(&seconds.to_string()),
+    };
+    if nanos.is_none() && seconds < 0.0 {
+        return Err(MessageError::TimeRange { value });
+    }
+    Err(MessageError::TimeAhead { value, arrival, looks_like: guess_unit(seconds, latest) })
+}
+
+fn check_instant(time: Nanos, arrival: Nanos) -> Result<Nanos, MessageError> {
+    if time <= arrival.saturating_add(TIME_AHEAD_MAX) {
+        return Ok(time);
+    }
+    Err(MessageError::TimeAhead { value: time.to_string(), arrival, looks_like: None })
 }
 
 fn guess_unit(value: f64, latest: Nanos) -> Option<TimeUnit> {

@@ -5,8 +5,8 @@ use super::error::{BodyError, EntryError};
 use super::{
     Limits, MessageForm, Messages, REFUSED_TEXT_BYTES_MAX, Request, Secret, Stored, percent,
 };
-use crate::Codec;
 use crate::json::{Next, Reader};
+use crate::{Codec, bulk};
 use base64::Engine;
 use bytes::Bytes;
 use bzip2::read::MultiBzDecoder;
@@ -116,6 +116,32 @@ pub(super) fn decode_ndjson(
     }
     let categories = vec![category.clone()];
     Ok(Request { token: None, categories, entries, messages: Messages::Body(body), refused })
+}
+
+/// Each batch is a message, or several where it is large.
+pub(super) fn decode_arrow(
+    category: &CategoryName,
+    body: &[u8],
+    limits: &Limits,
+) -> Result<Request, BodyError> {
+    let (mut entries, mut messages) = (Vec::new(), Vec::new());
+    bulk::split(body, |message| {
+        if entries.len() == limits.entries_max {
+            return Err(BodyError::TooManyEntries { entries_max: limits.entries_max });
+        }
+        // Dictionaries are repeated in every message that a batch becomes.
+        let (start, bytes_max) = (messages.len(), limits.decompressed_bytes_max);
+        if start + message.len() > bytes_max {
+            return Err(BodyError::BatchesTooLarge { bytes_max });
+        }
+        messages.extend_from_slice(&message);
+        let message = start..messages.len();
+        entries.push(Ok(Stored { category: 0, codec: Codec::Bulk, message }));
+        Ok(())
+    })?;
+    let categories = vec![category.clone()];
+    let messages = Messages::Arena(messages);
+    Ok(Request { token: None, categories, entries, messages, refused: Vec::new() })
 }
 
 fn wrong_type(key: &'static str, found: Next, expected: &'static str) -> BodyError {

@@ -1,5 +1,6 @@
 //! Why a body, or one entry of it, is refused.
 
+use crate::BulkError;
 use crate::json::JsonError;
 use crate::structured::ThriftError;
 use perflab_model::CategoryNameError;
@@ -106,6 +107,10 @@ pub enum BodyError {
     TokenUtf8,
     #[error("the body has more than {entries_max} entries; send fewer per request")]
     TooManyEntries { entries_max: usize },
+    #[error(transparent)]
+    Arrow(#[from] BulkError),
+    #[error("the batches take more than {bytes_max} bytes; send fewer per request")]
+    BatchesTooLarge { bytes_max: usize },
     #[error("`base64_bz2_logs` is not base64")]
     Base64(#[source] base64::DecodeError),
     #[error("`base64_bz2_logs` is not bzip2 data")]

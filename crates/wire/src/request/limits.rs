@@ -7,7 +7,8 @@ pub struct Limits {
     pub message_bytes_max: usize,
     /// The most entries.
     pub entries_max: usize,
-    /// The most bytes that a compressed part of a body (`base64_bz2_logs`) may become.
+    /// The most bytes that a compressed part of a body (`base64_bz2_logs`) may become, and Arrow
+    /// batches apart.
     pub decompressed_bytes_max: usize,
 }
 

@@ -32,6 +32,8 @@ pub enum BodyForm {
     Json,
     /// One message per line, all of one category.
     Ndjson { category: CategoryName },
+    /// An Arrow IPC stream, all rows of one category.
+    Arrow { category: CategoryName },
 }
 
 /// What the messages of the entries are.
@@ -39,7 +41,7 @@ pub enum BodyForm {
 pub enum MessageForm {
     /// JSON or text.
     Plain,
-    /// Thrift in base64 (`structured=true`). Lines of NDJSON are always plain.
+    /// Thrift in base64 (`structured=true`). Lines of NDJSON are always plain, and Arrow is Arrow.
     Structured,
 }
 
@@ -92,6 +94,7 @@ impl Request {
             BodyForm::UrlEncoded => body::decode_form(messages, &body, limits),
             BodyForm::Json => body::decode_json(messages, &body, limits),
             BodyForm::Ndjson { category } => body::decode_ndjson(category, body, limits),
+            BodyForm::Arrow { category } => body::decode_arrow(category, &body, limits),
         }
     }
 

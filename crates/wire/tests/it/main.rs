@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod bodies;
+mod bulk;
 mod garbage;
 mod idl;
 mod json;

@@ -1,0 +1,57 @@
+"""Loads Arrow streams into chDB (ClickHouse) MergeTree tables and answers questions:
+chdb_query.py STREAMS FOLDER."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import chdb
+from chdb import session
+
+from peer import say, serve, size, streams
+
+# Nothing is remembered between questions.
+SETTINGS = """max_threads = 2, use_query_cache = 0, use_query_condition_cache = 0,
+    output_format_json_quote_64bit_integers = 0, allow_suspicious_low_cardinality_types = 1"""
+STRING = "LowCardinality(Nullable(String))"
+NUMBER = "Nullable(Float64)"
+TABLES = {
+    "rows": f"""time DateTime64(6, 'UTC'), weight UInt8, status LowCardinality(String), job {STRING},
+        test {STRING}, host {STRING}, commit {STRING}, latency {NUMBER}, user_cpu Float64,
+        system_cpu Float64, memory Float64, read Float64, written Float64""",
+    "samples": "time DateTime64(6, 'UTC'), weight UInt8, tag LowCardinality(String), stack_id UInt32",
+    "stacks": "stack_id UInt32, frames Array(String)",
+}
+ORDER = {"rows": "time", "samples": "time", "stacks": "stack_id"}
+
+
+def load(store, source):
+    store.query("CREATE DATABASE bench ENGINE = Atomic")
+    for table, columns in TABLES.items():
+        store.query(
+            f"CREATE TABLE bench.{table} ({columns}) ENGINE = MergeTree ORDER BY {ORDER[table]}"
+        )
+        for stream in streams(source, table):
+            store.query(f"INSERT INTO bench.{table} SELECT * FROM file('{stream}', 'ArrowStream')")
+        store.query(f"OPTIMIZE TABLE bench.{table} FINAL")
+
+
+def main():
+    source, folder = sys.argv[1], Path(sys.argv[2]) / "chdb"
+    store = session.Session(str(folder))
+    start = time.perf_counter()
+    load(store, source)
+    load_s = time.perf_counter() - start
+    store.query("USE bench")
+
+    def ask(sql):
+        text = str(store.query(f"{sql} SETTINGS {SETTINGS}", "JSONCompact"))
+        return json.loads(text)["data"]
+
+    say({"version": chdb.__version__, "load_s": load_s, "bytes": size(folder)})
+    serve(ask)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+//! `query`: twelve questions over 100 million rows, each asked of perflab, DuckDB and ClickHouse
+//! in turn. Engine time with the strings of the result, no HTTP; data warm, results not cached.
+
+mod load;
+mod ours;
+mod peer;
+mod questions;
+mod results;
+mod rows;
+mod stacks;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::clock::Stopwatch;
+use crate::machine;
+use crate::peers::PeerSettings;
+use crate::report::{self, Bar, say};
+use crate::server::ServerProcess;
+use crate::workplace::{Workplace, WorkplaceSettings};
+use ours::Perflab;
+use peer::QueryPeer;
+use questions::{Asked, questions};
+use results::{Measured, Results};
+use rows::{Names, ROWS_PER_BATCH};
+use stacks::Stacks;
+
+/// Where the rows go.
+const ROWS: &str = "bench_rows";
+const SAMPLES: &str = "bench_samples";
+/// A tenth as many days of rows, each day with as many.
+const FEW_ROWS: &str = "bench_few_rows";
+/// A question that takes longer than this is asked once per peer, not in every round.
+const SLOW_MS: f64 = 3000.0;
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Settings {
+    /// How many million rows of test runs
+    #[arg(long, default_value_t = 100)]
+    million_rows: usize,
+    /// How many million samples of stacks
+    #[arg(long, default_value_t = 20)]
+    million_samples: usize,
+    /// How often each question is asked
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    #[command(flatten)]
+    workplace: WorkplaceSettings,
+    #[command(flatten)]
+    peers: PeerSettings,
+}
+
+impl Settings {
+    fn batches(&self) -> usize {
+        (self.million_rows * 1_000_000).div_ceil(ROWS_PER_BATCH)
+    }
+
+    fn stack_batches(&self) -> usize {
+        (self.million_samples * 1_000_000).div_ceil(ROWS_PER_BATCH)
+    }
+}
+
+pub(crate) fn run(settings: &Settings) -> Result<Vec<Bar>> {
+    let workplace = Workplace::new(&settings.workplace)?;
+    let machine = machine::describe(workplace.folder())?;
+    let home = workplace.new_folder()?;
+    let load_s = load(settings, &workplace, home.path())?;
+    let mut peers = load_peers(settings, &workplace)?;
+    let cold_start = ours::cold_start(&workplace.perflab, home.path())?;
+    let perflab = Perflab::open(home.path())?;
+    let mut results = Results::new(machine, load_s, cold_start, &perflab, &peers);
+    for asked in questions() {
+        say(asked.what);
+        results.measured.push(measure(&asked, &perflab, &mut peers, settings.rounds)?);
+    }
+    results.one_hour = perflab.one_hour(settings.rounds)?;
+    report::print(&results)?;
+    let bars = results.bars();
+    bars.iter().try_for_each(|bar| report::print(bar))?;
+    Ok(bars)
+}
+
+/// Seconds until all rows were acknowledged.
+fn load(settings: &Settings, workplace: &Workplace, home: &Path) -> Result<f64> {
+    let (names, stacks) = (Names::new(), Stacks::new());
+    let (batches, stack_batches) = (settings.batches(), settings.stack_batches());
+    let server = ServerProcess::start_perflab(&workplace.perflab, home)?;
+    say(&format!("perflab: {} rows", batches * ROWS_PER_BATCH));
+    let stopwatch = Stopwatch::start();
+    load::send(server.address(), ROWS, batches, &|number| names.batch(number, batches))?;
+    let load_s = stopwatch.elapsed().as_secs_f64();
+    // The last tenth of the batches is the last tenth of the days.
+    let few = batches / 10;
+    load::send(server.address(), FEW_ROWS, few, &|number| {
+        names.batch(batches - few + number, batches)
+    })?;
+    say(&format!("perflab: {} samples", stack_batches * ROWS_PER_BATCH));
+    let samples = |number| stacks.batch(number, stack_batches);
+    load::send(server.address(), SAMPLES, stack_batches, &samples)?;
+    server.stop()?;
+    Ok(load_s)
+}
+
+fn load_peers(settings: &Settings, workplace: &Workplace) -> Result<Vec<QueryPeer>> {
+    if settings.peers.without_peers {
+        return Ok(Vec::new());
+    }
+    let (names, stacks) = (Names::new(), Stacks::new());
+    let streams = workplace.new_folder()?;
+    say("streams for the peers");
+    let batches = (settings.batches(), settings.stack_batches());
+    load::write_streams(streams.path(), (&names, batches.0), (&stacks, batches.1))?;
+    let scripts = [("DuckDB", "duckdb_query.py"), ("ClickHouse", "chdb_query.py")];
+    let start = |(name, script): (&'static str, &str)| {
+        say(name);
+        let folder = workplace.folder().join(name);
+        std::fs::create_dir(&folder)?;
+        QueryPeer::start(name, script, &settings.peers, streams.path(), &folder)
+    };
+    scripts.into_iter().map(start).collect()
+}
+
+/// Asks each in turn, after one round that warms up, checks the answers, and picks the fastest way
+/// to ask a peer.
+fn measure(
+    asked: &Asked,
+    perflab: &Perflab,
+    peers: &mut [QueryPeer],
+    rounds: usize,
+) -> Result<Measured> {
+    let answer = perflab.ask(&asked.ours)?;
+    let mut measured = Measured::new(asked.what, peers.len());
+    let mut chosen = Vec::new();
+    for (place, peer) in peers.iter_mut().enumerate() {
+        let ways = if place == 0 { &asked.duckdb } else { &asked.clickhouse };
+        let (sql, ms) = answer.fastest_that_agrees(asked.agreement, peer, ways)?;
+        chosen.push((sql, ms));
+    }
+    for round in 0..rounds {
+        measured.ours.push(perflab.ask(&asked.ours)?.ms);
+        for ((peer, (sql, first_ms)), times) in
+            peers.iter_mut().zip(&chosen).zip(&mut measured.peers)
+        {
+            match *first_ms > SLOW_MS && round > 0 {
+                true => {}
+                false => times.push(peer.ask(sql)?.ms),
+            }
+        }
+    }
+    Ok(measured)
+}

@@ -1,0 +1,214 @@
+//! perflab's side: a home opened in this process, and questions of it.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use perflab_model::SystemClock;
+use perflab_query::algebra::{Aggregate, Question};
+use perflab_query::views::{Fold, TreeQuestion, tree};
+use perflab_query::{Answer, Limits, Selection, Value, answer};
+use perflab_store::segment::Snapshot;
+use perflab_store::{Home, HomeSettings};
+use serde_json::Value as Json;
+
+use super::peer::QueryPeer;
+use super::questions::{Agreement, Ours};
+use super::rows::{DAY_NS, DAYS, START_NS};
+use super::{FEW_ROWS, ROWS, SAMPLES};
+use crate::clock::Stopwatch;
+use crate::http1::Reader;
+use crate::quantile;
+use crate::report::say;
+use crate::server::ServerProcess;
+
+/// How long the store may take to catch up with the log.
+const CATCH_UP: Duration = Duration::from_secs(600);
+/// How many nodes of a tree are shown.
+const NODES_MAX: usize = 10_000;
+
+/// The rows that are asked about.
+#[derive(Debug)]
+pub(crate) struct Perflab {
+    rows: Snapshot,
+    few_rows: Snapshot,
+    samples: Snapshot,
+    _home: Arc<Home>,
+}
+
+/// What came out of a question.
+#[derive(Debug)]
+pub(crate) struct OurAnswer {
+    pub(crate) ms: f64,
+    /// The number of each row, and its group as text.
+    rows: Vec<(Vec<String>, f64)>,
+}
+
+impl Perflab {
+    pub(crate) fn open(home: &Path) -> Result<Self> {
+        let home = Home::open(home, HomeSettings::default(), Arc::new(SystemClock))?;
+        Ok(Self {
+            rows: whole(&home, ROWS)?,
+            few_rows: whole(&home, FEW_ROWS)?,
+            samples: whole(&home, SAMPLES)?,
+            _home: home,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.segments.iter().map(|segment| segment.rows()).sum()
+    }
+
+    /// Of the rows' segments.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.segments.iter().map(|segment| segment.bytes()).sum()
+    }
+
+    pub(crate) fn ask(&self, ours: &Ours) -> Result<OurAnswer> {
+        match ours {
+            Ours::Question(question) => ask(question, &self.rows),
+            Ours::Tree(any_of) => {
+                let selection = Selection { range: None, any_of: any_of.clone() };
+                let question = TreeQuestion {
+                    column: "stack".to_owned(),
+                    fold: Fold::FromRoot,
+                    nodes_max: NODES_MAX,
+                };
+                let stopwatch = Stopwatch::start();
+                let tree = tree(&question, &selection, None, &self.samples)?;
+                let ms = stopwatch.elapsed().as_secs_f64() * 1e3;
+                Ok(OurAnswer { ms, rows: vec![(Vec::new(), tree.nodes[0].total.a.weight)] })
+            }
+        }
+    }
+
+    /// Milliseconds of a question about the last hour of many days, and of few.
+    pub(crate) fn one_hour(&self, rounds: usize) -> Result<(f64, f64)> {
+        let end = START_NS + DAYS * DAY_NS;
+        let question = Question {
+            range: Some((end - DAY_NS / 24, end)),
+            group_by: vec![perflab_query::algebra::Dimension::Column("test".to_owned())],
+            aggregates: vec![Aggregate::Count],
+            ..Question::default()
+        };
+        let (mut many, mut few) = (Vec::new(), Vec::new());
+        for _ in 0..=rounds {
+            many.push(ask(&question, &self.rows)?.ms);
+            few.push(ask(&question, &self.few_rows)?.ms);
+        }
+        Ok((quantile::median(many.split_off(1)), quantile::median(few.split_off(1))))
+    }
+}
+
+fn ask(question: &Question, snapshot: &Snapshot) -> Result<OurAnswer> {
+    let stopwatch = Stopwatch::start();
+    let answer = answer(question, snapshot, &Limits::default())?;
+    let ms = stopwatch.elapsed().as_secs_f64() * 1e3;
+    Ok(OurAnswer { ms, rows: rows_of(answer) })
+}
+
+fn rows_of(answer: Answer) -> Vec<(Vec<String>, f64)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "null".to_owned(),
+        // Buckets of time are compared by their numbers alone.
+        Value::Time(_) => "time".to_owned(),
+        Value::Int(_) | Value::Float(_) | Value::List(_) => format!("{value:?}"),
+    };
+    let rows = answer.rows.into_iter();
+    rows.map(|row| (row.group.iter().map(text).collect(), row.values[0].unwrap_or(f64::NAN)))
+        .collect()
+}
+
+/// A snapshot of everything: the store reads what is in no segment yet from the log.
+fn whole(home: &Home, dataset: &str) -> Result<Snapshot> {
+    let stopwatch = Stopwatch::start();
+    loop {
+        let snapshot = home.snapshot(dataset)?;
+        if snapshot.missing.is_empty() {
+            return Ok(snapshot);
+        }
+        if stopwatch.elapsed() > CATCH_UP {
+            bail!("{dataset}: {}", snapshot.missing.join("; "));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+impl OurAnswer {
+    /// The fastest of a peer's ways to ask whose answer is ours, and how long it took.
+    pub(crate) fn fastest_that_agrees<'w>(
+        &self,
+        agreement: Agreement,
+        peer: &mut QueryPeer,
+        ways: &[&'w str],
+    ) -> Result<(&'w str, f64)> {
+        let mut fastest: Option<(&str, f64)> = None;
+        for &sql in ways {
+            // Once to warm up: the first touch of a column reads it from the disk.
+            let answer = peer.ask(sql)?;
+            if let Err(error) = self.check(agreement, &answer.rows) {
+                say(&format!("{}: not counted: {error:#}: {sql}", peer.name));
+                continue;
+            }
+            let ms = if answer.ms > super::SLOW_MS { answer.ms } else { peer.ask(sql)?.ms };
+            if fastest.is_none_or(|(_, fastest)| ms < fastest) {
+                fastest = Some((sql, ms));
+            }
+        }
+        fastest.with_context(|| format!("no answer of {} is ours", peer.name))
+    }
+
+    fn check(&self, agreement: Agreement, theirs: &[Vec<Json>]) -> Result<()> {
+        let mut numbers: Vec<f64> = theirs.iter().filter_map(|row| number(row.last()?)).collect();
+        let mut ours: Vec<f64> = self.rows.iter().map(|(_, number)| *number).collect();
+        let tolerance = match agreement {
+            Agreement::Exact => 1e-9,
+            Agreement::Within(tolerance) => tolerance,
+            Agreement::Total => {
+                numbers = vec![numbers.iter().sum()];
+                1e-9
+            }
+        };
+        if numbers.len() != ours.len() {
+            bail!("{} rows, not {}", numbers.len(), ours.len());
+        }
+        numbers.sort_by(f64::total_cmp);
+        ours.sort_by(f64::total_cmp);
+        for (ours, theirs) in ours.iter().zip(&numbers) {
+            if (ours - theirs).abs() > tolerance * ours.abs() {
+                bail!("{theirs}, not {ours}");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number(value: &Json) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// From the start of the server to its first answer about all rows.
+pub(crate) fn cold_start(perflab: &Path, home: &Path) -> Result<Duration> {
+    let stopwatch = Stopwatch::start();
+    let server = ServerProcess::start_perflab(perflab, home)?;
+    let mut stream = TcpStream::connect(server.address())?;
+    let body = format!(r#"{{"dataset":"{ROWS}","group_by":["status"],"aggregates":["count"]}}"#);
+    let length = body.len();
+    write!(
+        stream,
+        "POST /api/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answers = Reader::new(&stream);
+    let answer = answers.next()?.context("the server closed a connection")?;
+    if !answer.head.starts_with("HTTP/1.1 200") {
+        bail!("the server answered {}{}", answer.head, String::from_utf8_lossy(answer.body));
+    }
+    let elapsed = stopwatch.elapsed();
+    server.stop()?;
+    Ok(elapsed)
+}

@@ -1,0 +1,167 @@
+//! What was measured, and how the bars did.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::ours::Perflab;
+use super::peer::QueryPeer;
+use crate::machine;
+use crate::quantile::median;
+use crate::report::{Bar, Limit, Table};
+
+/// Every question is answered so many times faster than by the faster peer …
+const RATIO_MIN: f64 = 3.0;
+/// … and so many times on the geometric mean …
+const MEAN_RATIO_MIN: f64 = 5.0;
+/// … except where a peer needs less than this, or groups are sparse: there we are not slower.
+const QUICK_MS: f64 = 10.0;
+const SPARSE: &str = "test × commit, top 100";
+/// So many questions are answered within this.
+const INTERACTIVE_MS: f64 = 100.0;
+const INTERACTIVE_MIN: f64 = 9.0;
+const COLD_START_MAX_S: f64 = 2.0;
+/// A question about one hour costs the same however much there is: up to this factor.
+const GROWTH_MAX: f64 = 1.5;
+
+/// Milliseconds of one question.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    what: &'static str,
+    pub(crate) ours: Vec<f64>,
+    pub(crate) peers: Vec<Vec<f64>>,
+}
+
+impl Measured {
+    pub(crate) fn new(what: &'static str, peers: usize) -> Self {
+        Self { what, ours: Vec::new(), peers: vec![Vec::new(); peers] }
+    }
+
+    fn ours_ms(&self) -> f64 {
+        median(self.ours.clone())
+    }
+
+    /// Of the faster peer.
+    fn peer_ms(&self) -> f64 {
+        self.peers.iter().map(|times| median(times.clone())).fold(f64::INFINITY, f64::min)
+    }
+
+    fn ratio(&self) -> f64 {
+        self.peer_ms() / self.ours_ms()
+    }
+
+    fn bar(&self) -> Bar {
+        let is_eased = self.what == SPARSE || self.peer_ms() < QUICK_MS;
+        Bar {
+            what: format!("{}, against the faster peer", self.what),
+            measured: self.ratio(),
+            limit: Limit::AtLeast(if is_eased { 1.0 } else { RATIO_MIN }),
+            unit: "×",
+        }
+    }
+}
+
+/// Everything that is reported.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) measured: Vec<Measured>,
+    /// Milliseconds of a question about one hour: of many days, and of few.
+    pub(crate) one_hour: (f64, f64),
+    machine: String,
+    cold_start: Duration,
+    rows: usize,
+    peers: Vec<String>,
+    /// Name, seconds to load, bytes.
+    stores: Vec<(String, f64, f64)>,
+}
+
+impl Results {
+    pub(crate) fn new(
+        machine: String,
+        load_s: f64,
+        cold_start: Duration,
+        perflab: &Perflab,
+        peers: &[QueryPeer],
+    ) -> Self {
+        let mut stores = vec![("perflab, hot segments".to_owned(), load_s, perflab.bytes() as f64)];
+        for peer in peers {
+            let name = format!("{} {}, with samples", peer.name, peer.loaded.version);
+            stores.push((name, peer.loaded.load_s, peer.loaded.bytes as f64));
+        }
+        Self {
+            measured: Vec::new(),
+            one_hour: (0.0, 0.0),
+            machine,
+            cold_start,
+            rows: perflab.rows(),
+            peers: peers.iter().map(|peer| format!("{} ms", peer.name)).collect(),
+            stores,
+        }
+    }
+
+    pub(crate) fn bars(&self) -> Vec<Bar> {
+        let mut bars = Vec::new();
+        if !self.peers.is_empty() {
+            bars.extend(self.measured.iter().map(Measured::bar));
+            let logs: f64 = self.measured.iter().map(|measured| measured.ratio().ln()).sum();
+            bars.push(Bar {
+                what: "geometric mean of the ratios".to_owned(),
+                measured: (logs / self.measured.len() as f64).exp(),
+                limit: Limit::AtLeast(MEAN_RATIO_MIN),
+                unit: "×",
+            });
+        }
+        let interactive = self.measured.iter().filter(|m| m.ours_ms() < INTERACTIVE_MS).count();
+        bars.push(Bar {
+            what: format!("questions answered in less than {INTERACTIVE_MS:.0} ms"),
+            measured: interactive as f64,
+            limit: Limit::AtLeast(INTERACTIVE_MIN),
+            unit: "",
+        });
+        bars.push(Bar {
+            what: "start of the server to its first answer".to_owned(),
+            measured: self.cold_start.as_secs_f64(),
+            limit: Limit::AtMost(COLD_START_MAX_S),
+            unit: " s",
+        });
+        bars.push(Bar {
+            what: "one hour of thirty days, against one hour of three".to_owned(),
+            measured: self.one_hour.0 / self.one_hour.1,
+            limit: Limit::AtMost(GROWTH_MAX),
+            unit: "×",
+        });
+        bars
+    }
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (command, machine, rows) = (machine::command(), &self.machine, self.rows);
+        writeln!(f, "Command: `{command}`.\nMachine: {machine}. {rows} rows.\n")?;
+        let mut header = vec!["question", "perflab ms", "ns/row of a core"];
+        header.extend(self.peers.iter().map(String::as_str));
+        header.push("faster by");
+        let mut table = Table::new(&header);
+        for measured in &self.measured {
+            let ours = measured.ours_ms();
+            let cores = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+            let mut row = vec![
+                measured.what.to_owned(),
+                format!("{ours:.1}"),
+                format!("{:.2}", ours * cores * 1e6 / rows as f64),
+            ];
+            row.extend(measured.peers.iter().map(|times| format!("{:.0}", median(times.clone()))));
+            row.push(format!("{:.1}×", measured.ratio()));
+            table.add(row);
+        }
+        writeln!(f, "{table}")?;
+        let mut table = Table::new(&["store", "load s", "bytes per row"]);
+        for (name, load_s, bytes) in &self.stores {
+            table.add(vec![
+                name.clone(),
+                format!("{load_s:.0}"),
+                format!("{:.1}", bytes / rows as f64),
+            ]);
+        }
+        writeln!(f, "{table}")
+    }
+}

@@ -1,0 +1,486 @@
+//! What is computed of groups that are numbered from 0 on: those of one segment, or of one part
+//! of all groups.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashSet;
+
+use crate::algebra::Aggregate;
+use crate::kernels::{CodeSlice, Lanes, WeightSlice};
+use crate::sketch::{Bins, Sketch};
+use crate::source::{Block, Source};
+
+/// One aggregate, by local group.
+#[derive(Debug)]
+pub(crate) enum Local {
+    Count(Tallies),
+    Samples(Lanes<f64>),
+    Moments {
+        sums: Lanes<MomentSums>,
+        /// Of all numbers in all segments.
+        middle: f64,
+    },
+    Weights(Lanes<WeightSums>),
+    Extremes(Lanes<Ends>),
+    Quantile(Quantiles),
+    Distinct(Pairs),
+}
+
+/// What is known of the rows before they are looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    /// `None`: not known.
+    pub(crate) groups: Option<usize>,
+    pub(crate) rows: usize,
+    /// Whether all weights are small integers.
+    pub(crate) has_whole_weights: bool,
+}
+
+/// Room for the numbers and codes of a block.
+#[derive(Debug, Default)]
+pub(crate) struct LocalScratch {
+    numbers: Vec<f64>,
+    codes: Vec<u32>,
+}
+
+impl Local {
+    /// `middle`: about in the middle of all its numbers, if it takes any.
+    pub(crate) fn new(aggregate: &Aggregate, middle: f64) -> Self {
+        match aggregate {
+            Aggregate::Count => Self::Count(Tallies::default()),
+            Aggregate::Samples => Self::Samples(Lanes::default()),
+            Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => {
+                Self::Moments { sums: Lanes::default(), middle }
+            }
+            Aggregate::EffectiveSize(_) => Self::Weights(Lanes::default()),
+            Aggregate::Min(_) | Aggregate::Max(_) => Self::Extremes(Lanes::default()),
+            Aggregate::Percentile(part, _) => Self::Quantile(Quantiles::new(*part)),
+            Aggregate::Distinct(_) => Self::Distinct(Pairs::default()),
+        }
+    }
+
+    /// Begins anew with the rows of one segment.
+    pub(crate) fn reset_for(&mut self, expected: Expected, source: &Source<'_>) {
+        match (&mut *self, source) {
+            (Self::Quantile(quantiles), Source::Numbers(numbers)) => {
+                quantiles.reset(expected, numbers.range);
+            }
+            (Self::Distinct(pairs), Source::Codes(codes)) => {
+                pairs.reset(expected.groups.unwrap_or(0), Some(codes.codes.count()));
+            }
+            _ => self.reset(expected),
+        }
+    }
+
+    /// Begins anew with rows of any segments.
+    pub(crate) fn reset(&mut self, expected: Expected) {
+        match self {
+            Self::Count(tallies) => tallies.reset(expected),
+            Self::Samples(sums) => sums.reset(expected.groups),
+            Self::Moments { sums, .. } => sums.reset(expected.groups),
+            Self::Weights(sums) => sums.reset(expected.groups),
+            Self::Extremes(ends) => ends.reset(expected.groups),
+            Self::Quantile(quantiles) => quantiles.reset(expected, None),
+            Self::Distinct(pairs) => pairs.reset(0, None),
+        }
+    }
+
+    /// There are so many groups by now.
+    pub(crate) fn grow(&mut self, groups: usize) {
+        match self {
+            Self::Count(tallies) => tallies.grow(groups),
+            Self::Samples(sums) => sums.grow(groups),
+            Self::Moments { sums, .. } => sums.grow(groups),
+            Self::Weights(sums) => sums.grow(groups),
+            Self::Extremes(ends) => ends.grow(groups),
+            Self::Quantile(quantiles) => quantiles.grow(groups),
+            Self::Distinct(_) => {}
+        }
+    }
+
+    /// Takes in a block.
+    pub(crate) fn add(
+        &mut self,
+        block: &Block<'_>,
+        source: &Source<'_>,
+        scratch: &mut LocalScratch,
+    ) {
+        let (base, groups) = (block.base, block.groups);
+        match self {
+            Self::Count(tallies) => tallies.add(block),
+            Self::Samples(sums) => {
+                let hits = source.numbers(block, &mut scratch.numbers).iter();
+                sums.fold(base, groups, hits, |sum, &hits| {
+                    *sum += if hits.is_nan() { 1.0 } else { hits };
+                });
+            }
+            Self::Moments { sums, middle } => {
+                let numbers = source.numbers(block, &mut scratch.numbers);
+                let middle = *middle;
+                fold_weighted(sums, block, numbers, |sums, value, weight| {
+                    sums.add(value, weight, middle);
+                });
+            }
+            Self::Weights(sums) => {
+                let numbers = match source {
+                    Source::Nothing => {
+                        scratch.numbers.clear();
+                        scratch.numbers.resize(groups.len(), 0.0);
+                        &scratch.numbers[..]
+                    }
+                    Source::Numbers(_) | Source::Codes(_) => {
+                        source.numbers(block, &mut scratch.numbers)
+                    }
+                };
+                fold_weighted(sums, block, numbers, WeightSums::add);
+            }
+            Self::Extremes(ends) => {
+                let numbers = source.numbers(block, &mut scratch.numbers).iter();
+                ends.fold(base, groups, numbers, |ends, &value| *ends = ends.with(value));
+            }
+            Self::Quantile(quantiles) => {
+                quantiles.add(block, source.numbers(block, &mut scratch.numbers));
+            }
+            Self::Distinct(pairs) => pairs.add(block, source, scratch),
+        }
+    }
+}
+
+/// The rows of groups, where an aggregate counts them.
+pub(crate) fn counted(locals: &[Local]) -> Option<&Tallies> {
+    locals.iter().find_map(|local| match local {
+        Local::Count(tallies) => Some(tallies),
+        Local::Samples(_)
+        | Local::Moments { .. }
+        | Local::Weights(_)
+        | Local::Extremes(_)
+        | Local::Quantile(_)
+        | Local::Distinct(_) => None,
+    })
+}
+
+/// One row, in a sum of rows and of small integer weights: its upper bits count the rows.
+const ROW: u64 = 1 << WEIGHT_BITS;
+/// Enough for as many rows as can be counted above them, each with the weight 2^16 - 1.
+const WEIGHT_BITS: u32 = 40;
+/// Beyond so many rows of a group their number does not fit.
+const TALLY_ROWS_MAX: usize = (1 << (u64::BITS - WEIGHT_BITS)) - 1;
+
+/// The rows of groups and the sums of their weights.
+#[derive(Debug)]
+pub(crate) enum Tallies {
+    /// Both in one number.
+    Whole(Lanes<u64>),
+    Any(Lanes<(u64, f64)>),
+}
+
+impl Default for Tallies {
+    fn default() -> Self {
+        Self::Whole(Lanes::default())
+    }
+}
+
+impl Tallies {
+    fn reset(&mut self, expected: Expected) {
+        match (&mut *self, expected.has_whole_weights && expected.rows <= TALLY_ROWS_MAX) {
+            (Self::Whole(_), true) | (Self::Any(_), false) => {}
+            (Self::Any(_), true) => *self = Self::Whole(Lanes::default()),
+            (Self::Whole(_), false) => *self = Self::Any(Lanes::default()),
+        }
+        match self {
+            Self::Whole(sums) => sums.reset(expected.groups),
+            Self::Any(sums) => sums.reset(expected.groups),
+        }
+    }
+
+    fn grow(&mut self, groups: usize) {
+        match self {
+            Self::Whole(sums) => sums.grow(groups),
+            Self::Any(sums) => sums.grow(groups),
+        }
+    }
+
+    fn add(&mut self, block: &Block<'_>) {
+        let (base, groups) = (block.base, block.groups);
+        let add_any = |sum: &mut (u64, f64), weight: f64| *sum = (sum.0 + 1, sum.1 + weight);
+        match (self, block.weights) {
+            (Self::Whole(sums), WeightSlice::U8(weights)) => {
+                sums.fold(base, groups, weights.iter(), |sum, &w| *sum += ROW + u64::from(w));
+            }
+            (Self::Whole(sums), WeightSlice::U16(weights)) => {
+                sums.fold(base, groups, weights.iter(), |sum, &w| *sum += ROW + u64::from(w));
+            }
+            (Self::Any(sums), WeightSlice::U8(weights)) => {
+                sums.fold(base, groups, weights.iter().map(|&w| w.into()), add_any);
+            }
+            (Self::Any(sums), WeightSlice::U16(weights)) => {
+                sums.fold(base, groups, weights.iter().map(|&w| w.into()), add_any);
+            }
+            (Self::Any(sums), WeightSlice::F64(weights)) => {
+                sums.fold(base, groups, weights.iter().copied(), add_any);
+            }
+            (Self::Whole(_), WeightSlice::F64(_)) => unreachable!("said to be whole"),
+        }
+    }
+
+    /// The rows of a group and their weight.
+    pub(crate) fn get(&self, group: usize) -> (u64, f64) {
+        match self {
+            Self::Whole(sums) => {
+                let sum = sums.get(group, |a, b| a + b);
+                #[expect(clippy::cast_precision_loss, reason = "40 bits at most")]
+                let weight = (sum % ROW) as f64;
+                (sum / ROW, weight)
+            }
+            Self::Any(sums) => sums.get(group, |a, b| (a.0 + b.0, a.1 + b.1)),
+        }
+    }
+}
+
+/// Rows, and the weighted sums of 1, of deviations from a middle, and of their squares.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MomentSums {
+    pub(crate) rows: u64,
+    pub(crate) weight: f64,
+    pub(crate) first: f64,
+    pub(crate) second: f64,
+}
+
+impl MomentSums {
+    /// Without branches: which values are null can't be foreseen.
+    fn add(&mut self, value: f64, weight: f64, middle: f64) {
+        let is_there = !value.is_nan();
+        let weight = if is_there { weight } else { 0.0 };
+        let deviation = if is_there { value - middle } else { 0.0 };
+        self.rows += u64::from(is_there);
+        self.weight += weight;
+        self.first += weight * deviation;
+        self.second += weight * deviation * deviation;
+    }
+
+    pub(crate) fn joined(self, other: Self) -> Self {
+        Self {
+            rows: self.rows + other.rows,
+            weight: self.weight + other.weight,
+            first: self.first + other.first,
+            second: self.second + other.second,
+        }
+    }
+}
+
+/// Adds each number and its weight to the sums of its group.
+fn fold_weighted<S: Copy + Default>(
+    sums: &mut Lanes<S>,
+    block: &Block<'_>,
+    numbers: &[f64],
+    add: impl Fn(&mut S, f64, f64),
+) {
+    let (base, groups, numbers) = (block.base, block.groups, numbers.iter());
+    match block.weights {
+        WeightSlice::U8(weights) => {
+            sums.fold(base, groups, numbers.zip(weights), |sums, (&value, &weight)| {
+                add(sums, value, weight.into());
+            });
+        }
+        WeightSlice::U16(weights) => {
+            sums.fold(base, groups, numbers.zip(weights), |sums, (&value, &weight)| {
+                add(sums, value, weight.into());
+            });
+        }
+        WeightSlice::F64(weights) => {
+            sums.fold(base, groups, numbers.zip(weights), |sums, (&value, &weight)| {
+                add(sums, value, weight);
+            });
+        }
+    }
+}
+
+/// The sums of weights and of their squares.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WeightSums {
+    weight: f64,
+    squares: f64,
+}
+
+impl WeightSums {
+    fn add(&mut self, value: f64, weight: f64) {
+        let weight = if value.is_nan() { 0.0 } else { weight };
+        self.weight += weight;
+        self.squares += weight * weight;
+    }
+
+    pub(crate) fn joined(self, other: Self) -> Self {
+        Self { weight: self.weight + other.weight, squares: self.squares + other.squares }
+    }
+
+    /// How many rows of the same weight would say as much.
+    pub(crate) fn effective_size(self) -> Option<f64> {
+        (self.squares > 0.0).then(|| self.weight * self.weight / self.squares)
+    }
+}
+
+/// The smallest and the largest number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self { least: f64::INFINITY, most: f64::NEG_INFINITY }
+    }
+}
+
+impl Ends {
+    /// NaN is smaller and larger than nothing.
+    fn with(self, value: f64) -> Self {
+        Self { least: self.least.min(value), most: self.most.max(value) }
+    }
+
+    pub(crate) fn joined(self, other: Self) -> Self {
+        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
+}
+
+/// So many buckets of all groups have a place each, or as many as there are rows.
+const BINS_MAX: usize = 1 << 16;
+
+/// How the numbers of groups are distributed.
+#[derive(Debug)]
+pub(crate) struct Quantiles {
+    /// Smallest and largest numbers are wanted, and must be exact.
+    wants_ends: bool,
+    /// Where numbers are known to lie close enough together.
+    bins: Option<Bins>,
+    sketches: Vec<Sketch>,
+}
+
+impl Quantiles {
+    fn new(part: f64) -> Self {
+        Self { wants_ends: part <= 0.0 || part >= 1.0, bins: None, sketches: Vec::new() }
+    }
+
+    fn reset(&mut self, expected: Expected, range: Option<(f64, f64)>) {
+        self.sketches.clear();
+        let before = self.bins.take();
+        if let (Some(groups), Some(range), false) = (expected.groups, range, self.wants_ends)
+            && Bins::width(range).saturating_mul(groups) <= BINS_MAX.max(expected.rows)
+        {
+            self.bins = Some(Bins::new(range, groups, before));
+        } else {
+            self.sketches.resize(expected.groups.unwrap_or(0), Sketch::default());
+        }
+    }
+
+    fn grow(&mut self, groups: usize) {
+        if self.bins.is_none() && groups > self.sketches.len() {
+            self.sketches.resize(groups, Sketch::default());
+        }
+    }
+
+    fn add(&mut self, block: &Block<'_>, numbers: &[f64]) {
+        let numbers = numbers.iter().copied();
+        match block.weights {
+            WeightSlice::U8(weights) => {
+                self.add_weighted(block, numbers.zip(weights.iter().map(|&w| w.into())));
+            }
+            WeightSlice::U16(weights) => {
+                self.add_weighted(block, numbers.zip(weights.iter().map(|&w| w.into())));
+            }
+            WeightSlice::F64(weights) => {
+                self.add_weighted(block, numbers.zip(weights.iter().copied()));
+            }
+        }
+    }
+
+    fn add_weighted(&mut self, block: &Block<'_>, weighted: impl Iterator<Item = (f64, f64)>) {
+        if let Some(bins) = &mut self.bins {
+            return bins.add(block.base, block.groups, weighted);
+        }
+        let sketches = &mut self.sketches[block.base..];
+        block.groups.for_each(weighted, |group, (value, weight)| {
+            if !value.is_nan() {
+                sketches[group as usize].add(value, weight);
+            }
+        });
+    }
+
+    /// Adds the distribution of a group to one of all segments.
+    pub(crate) fn add_to(&self, sketch: &mut Sketch, group: usize) {
+        match &self.bins {
+            Some(bins) => bins.add_to(sketch, group),
+            None => sketch.merge(&self.sketches[group]),
+        }
+    }
+}
+
+/// So many pairs have a place each; further ones are hashed.
+const DENSE_PAIRS_MAX: usize = 1 << 22;
+
+/// Which groups have which values: by the codes of a segment where there is only one, else by
+/// their numbers over all segments.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    /// How many codes there are, of one segment.
+    codes: Option<usize>,
+    /// 1 for pairs that are there, where all of them have a place.
+    dense: Vec<u8>,
+    hashed: HashSet<(u32, u32), RandomState>,
+}
+
+impl Pairs {
+    fn reset(&mut self, groups: usize, codes: Option<usize>) {
+        self.codes = codes;
+        self.hashed.clear();
+        self.dense.clear();
+        let places = codes.map_or(usize::MAX, |codes| groups.saturating_mul(codes));
+        if places <= DENSE_PAIRS_MAX {
+            self.dense.resize(places, 0);
+        }
+    }
+
+    fn add(&mut self, block: &Block<'_>, source: &Source<'_>, scratch: &mut LocalScratch) {
+        let dimension = source.codes();
+        let codes = &mut scratch.codes;
+        let chosen = match (dimension.codes.slice(block.rows.clone()), block.selected) {
+            (Some(slice), None) => slice,
+            (Some(slice), Some(places)) => slice.gather(places, codes),
+            (None, None) => {
+                codes.clear();
+                codes.resize(block.rows.len(), 0);
+                dimension.codes.for_each(block.rows.clone(), codes, |into, code| *into = code);
+                CodeSlice::U32(codes)
+            }
+            (None, Some(_)) => {
+                codes.clear();
+                codes.extend(block.rows().map(|row| dimension.codes.get(row)));
+                CodeSlice::U32(codes)
+            }
+        };
+        if !self.dense.is_empty() {
+            let stride = self.codes.unwrap_or(0);
+            return block.groups.mark_pairs(chosen, block.base, stride, &mut self.dense);
+        }
+        let base = u32::try_from(block.base).unwrap_or(u32::MAX);
+        let is_local = self.codes.is_some();
+        let (groups, hashed) = (block.groups, &mut self.hashed);
+        let mut pairs = Vec::with_capacity(groups.len());
+        groups.for_each(0..groups.len(), |group, _| pairs.push((base + group, 0)));
+        chosen.for_each(pairs.iter_mut(), |code, pair| {
+            pair.1 = if is_local { code } else { dimension.ids[code as usize] };
+        });
+        hashed.extend(pairs);
+    }
+
+    /// Groups and the numbers of values over all segments.
+    pub(crate) fn iter(&self, ids: Option<&[u32]>) -> impl Iterator<Item = (u32, u32)> {
+        let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        let codes = self.codes.unwrap_or(1);
+        let marks = self.dense.iter().enumerate().filter(|(_, mark)| **mark == 1);
+        let dense = marks.map(move |(at, _)| (narrow(at / codes), narrow(at % codes)));
+        let ids = ids.filter(|_| self.codes.is_some());
+        dense
+            .chain(self.hashed.iter().copied())
+            .map(move |(group, code)| (group, ids.map_or(code, |ids| ids[code as usize])))
+    }
+}

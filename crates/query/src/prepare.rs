@@ -1,0 +1,230 @@
+//! What is the same for all rows of a question: which segments and rows it is about, what it
+//! reads of them, and the numbers of the values that it groups by.
+
+use std::ops::Range;
+
+use perflab_store::segment::{Segment, Snapshot, Weights};
+use rayon::prelude::*;
+
+use crate::QueryError;
+use crate::algebra::{Aggregate, Question};
+use crate::error::DIMENSIONS_MAX;
+use crate::filter::{Conditions, Filter, Masks};
+use crate::group::LocalDimension;
+use crate::kernels::{BLOCK_ROWS, whole_weight};
+use crate::limits::Budget;
+use crate::numbering::{Numbered, Values};
+use crate::source::{Numbers, Source, joined};
+
+/// The rows of a segment that a question is about.
+#[derive(Debug)]
+pub(crate) struct Part<'s> {
+    pub(crate) segment: &'s Segment,
+    /// Those of its time.
+    pub(crate) rows: Range<usize>,
+    filter: Filter<'s>,
+}
+
+impl<'s> Part<'s> {
+    /// `None` when there are none, as far as can be seen without looking at them; and how many
+    /// rows are of its time.
+    fn new(
+        segment: &'s Segment,
+        range: Option<(i64, i64)>,
+        conditions: &Conditions<'_>,
+    ) -> Result<(Option<Self>, usize), QueryError> {
+        let rows = rows_in(range, segment.times()?);
+        let count = rows.len();
+        if count == 0 {
+            return Ok((None, 0));
+        }
+        let filter = Filter::new(conditions, segment)?;
+        Ok((filter.map(|filter| Self { segment, rows, filter }), count))
+    }
+}
+
+/// The rows of a range of time; times ascend.
+fn rows_in(range: Option<(i64, i64)>, times: &[i64]) -> Range<usize> {
+    let Some((start, end)) = range else { return 0..times.len() };
+    let first = times.partition_point(|&time| time < start);
+    first..first.max(times.partition_point(|&time| time < end))
+}
+
+/// A segment, ready to be looked at.
+#[derive(Debug)]
+pub(crate) struct Prepared<'s> {
+    pub(crate) part: Part<'s>,
+    pub(crate) weights: &'s Weights,
+    pub(crate) dimensions: Vec<LocalDimension<'s>>,
+    /// One per aggregate.
+    pub(crate) sources: Vec<Source<'s>>,
+}
+
+/// Room for choosing the rows of a block.
+#[derive(Debug, Default)]
+pub(crate) struct BlockScratch {
+    masks: Masks,
+    selected: Vec<u32>,
+}
+
+impl Prepared<'_> {
+    pub(crate) fn has_whole_weights(&self) -> bool {
+        match self.weights {
+            Weights::All(weight) => whole_weight(*weight).is_some_and(|w| u8::try_from(w).is_ok()),
+            Weights::U8(_) | Weights::U16(_) => true,
+            Weights::F64(_) => false,
+        }
+    }
+
+    /// Looks at all rows, block by block: gives the rows of a block and the places of those that
+    /// are chosen, `None` for all. `cut` says where a block that begins at a row has to end.
+    pub(crate) fn for_blocks(
+        &self,
+        budget: &Budget<'_>,
+        scratch: &mut BlockScratch,
+        mut cut: impl FnMut(usize) -> usize,
+        mut visit: impl FnMut(Range<usize>, Option<&[u32]>),
+    ) -> Result<(), QueryError> {
+        let (rows, filter) = (self.part.rows.clone(), &self.part.filter);
+        let mut start = rows.start;
+        while start < rows.end {
+            budget.check()?;
+            let block = start..cut(start).min(start + BLOCK_ROWS);
+            start = block.end;
+            if filter.is_all() {
+                visit(block, None);
+                continue;
+            }
+            filter.select(block.clone(), &mut scratch.masks, &mut scratch.selected);
+            if !scratch.selected.is_empty() {
+                visit(block, Some(&scratch.selected));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A question and the segments it is about.
+#[derive(Debug)]
+pub(crate) struct Plan<'s> {
+    pub(crate) question: &'s Question,
+    pub(crate) segments: Vec<Prepared<'s>>,
+    /// For each dimension.
+    pub(crate) values: Vec<Values<'s>>,
+    /// For each aggregate, how many different values it may count.
+    pub(crate) distinct: Vec<usize>,
+    /// For each aggregate, about in the middle of its numbers.
+    pub(crate) middles: Vec<f64>,
+    pub(crate) rows_scanned: u64,
+}
+
+impl<'s> Plan<'s> {
+    pub(crate) fn new(
+        question: &'s Question,
+        snapshot: &'s Snapshot,
+        budget: &Budget<'_>,
+    ) -> Result<Self, QueryError> {
+        check(question)?;
+        let conditions = Conditions::new(&question.any_of, &snapshot.vocabularies)?;
+        let found: Vec<_> = snapshot
+            .segments
+            .par_iter()
+            .map(|segment| Part::new(segment, question.range, &conditions))
+            .collect::<Result<_, _>>()?;
+        let rows_scanned = found.iter().map(|(_, rows)| *rows as u64).sum();
+        let parts: Vec<Part<'s>> = found.into_iter().filter_map(|(part, _)| part).collect();
+        let (mut dimensions, mut values) = (Columns::new(&parts), Vec::new());
+        for dimension in &question.group_by {
+            let numbered = Numbered::new(dimension, &parts, snapshot, budget)?;
+            dimensions.add(numbered.locals);
+            values.push(numbered.values);
+        }
+        let (mut sources, mut distinct, mut middles) =
+            (Columns::new(&parts), Vec::new(), Vec::new());
+        for aggregate in &question.aggregates {
+            let (column, count) = sources_of(aggregate, &parts, snapshot, budget)?;
+            distinct.push(count);
+            middles.push(middle(&column));
+            sources.add(column);
+        }
+        let mut segments = Vec::new();
+        for ((part, dimensions), sources) in
+            parts.into_iter().zip(dimensions.by_part).zip(sources.by_part)
+        {
+            let weights = part.segment.weights()?;
+            segments.push(Prepared { part, weights, dimensions, sources });
+        }
+        Ok(Self { question, segments, values, distinct, middles, rows_scanned })
+    }
+}
+
+fn check(question: &Question) -> Result<(), QueryError> {
+    if question.group_by.len() > DIMENSIONS_MAX {
+        return Err(QueryError::TooManyDimensions);
+    }
+    for aggregate in &question.aggregates {
+        if let Aggregate::Percentile(part, _) = aggregate
+            && !(0.0..=1.0).contains(part)
+        {
+            return Err(QueryError::Percentile(part * 100.0));
+        }
+    }
+    match question.top {
+        Some(top) if top.by >= question.aggregates.len() => Err(QueryError::Order(top.by)),
+        _ => Ok(()),
+    }
+}
+
+/// What is found column by column and needed segment by segment.
+struct Columns<T> {
+    by_part: Vec<Vec<T>>,
+}
+
+impl<T> Columns<T> {
+    fn new(parts: &[Part<'_>]) -> Self {
+        Self { by_part: parts.iter().map(|_| Vec::new()).collect() }
+    }
+
+    fn add(&mut self, column: Vec<T>) {
+        self.by_part.iter_mut().zip(column).for_each(|(part, one)| part.push(one));
+    }
+}
+
+/// What an aggregate reads of each segment, and how many different values it may count.
+fn sources_of<'s>(
+    aggregate: &Aggregate,
+    parts: &[Part<'s>],
+    snapshot: &Snapshot,
+    budget: &Budget<'_>,
+) -> Result<(Vec<Source<'s>>, usize), QueryError> {
+    let numbers = |name: &str| {
+        let numbers = parts.iter().map(|part| Numbers::new(name, part.segment));
+        numbers.map(|numbers| Ok(Source::Numbers(numbers?))).collect::<Result<_, QueryError>>()
+    };
+    match aggregate {
+        Aggregate::Count | Aggregate::EffectiveSize(None) => {
+            Ok((parts.iter().map(|_| Source::Nothing).collect(), 0))
+        }
+        Aggregate::Samples => Ok((numbers("hits")?, 0)),
+        Aggregate::Sum(column)
+        | Aggregate::Avg(column)
+        | Aggregate::Stddev(column)
+        | Aggregate::Min(column)
+        | Aggregate::EffectiveSize(Some(column))
+        | Aggregate::Max(column)
+        | Aggregate::Percentile(_, column) => Ok((numbers(column)?, 0)),
+        Aggregate::Distinct(column) => {
+            let numbered = Numbered::column(column, parts, snapshot, budget)?;
+            let count = numbered.values.count();
+            Ok((numbered.locals.into_iter().map(Source::Codes).collect(), count))
+        }
+    }
+}
+
+fn middle(sources: &[Source<'_>]) -> f64 {
+    let ranges = sources.iter().map(|source| match source {
+        Source::Numbers(numbers) => numbers.range,
+        Source::Nothing | Source::Codes(_) => None,
+    });
+    ranges.fold(None, joined).map_or(0.0, |(least, most)| least / 2.0 + most / 2.0)
+}

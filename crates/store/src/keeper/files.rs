@@ -1,0 +1,171 @@
+//! The files of segments: `segments/<dataset's number>/<segment's number>.arrow`, and
+//! `….lists.arrow` beside it where the segment has lists.
+//!
+//! A file gets its name when it is complete and on the disk, and is never changed after that.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::buffer::Buffer;
+use perflab_log::{Disk, create_dir};
+
+use super::map::map;
+use super::steps::{Fault, Steps};
+use crate::catalog::SegmentEntry;
+use crate::segment::{Built, Segment, SegmentError};
+
+const ROWS: &str = "arrow";
+const LISTS: &str = "lists.arrow";
+/// What the names of files that are being written end in.
+const TEMPORARY: &str = "tmp";
+
+/// Why a segment's files can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[error("failed to read `{path}`")]
+    Read {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error("`{path}` can't be used")]
+    Segment {
+        path: PathBuf,
+        #[source]
+        error: SegmentError,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct SegmentFiles {
+    dir: PathBuf,
+    quarantine: PathBuf,
+    disk: Arc<dyn Disk>,
+    fault: Fault,
+}
+
+impl SegmentFiles {
+    pub(super) fn new(home: &Path, disk: Arc<dyn Disk>, fault: Fault) -> Self {
+        let (dir, quarantine) = (home.join("segments"), home.join("quarantine"));
+        Self { dir, quarantine, disk, fault }
+    }
+
+    fn path(&self, folder: u64, id: u64, kind: &str) -> PathBuf {
+        self.dir.join(folder.to_string()).join(format!("{id}.{kind}"))
+    }
+
+    /// Writes a segment's files, so that they are there after a power cut once this returns.
+    pub(super) fn write(
+        &self,
+        (folder, id): (u64, u64),
+        built: &Built,
+        steps: &Steps,
+    ) -> io::Result<()> {
+        let dir = self.dir.join(folder.to_string());
+        self.disk.create_dir(&dir)?;
+        if let Some(lists) = &built.lists {
+            self.write_one(&self.path(folder, id, LISTS), lists, steps)?;
+        }
+        self.write_one(&self.path(folder, id, ROWS), &built.rows, steps)?;
+        self.disk.sync_dir(&dir)?;
+        (self.fault)(steps.durable);
+        Ok(())
+    }
+
+    fn write_one(&self, path: &Path, bytes: &Buffer, steps: &Steps) -> io::Result<()> {
+        let temporary = path.with_added_extension(TEMPORARY);
+        // Left by an attempt that failed, if it is there.
+        self.remove_if_there(&temporary)?;
+        let file = self.disk.create(&temporary)?;
+        file.write_at(bytes, 0)?;
+        (self.fault)(steps.written);
+        file.sync_data()?;
+        (self.fault)(steps.synced);
+        self.disk.rename(&temporary, path)?;
+        (self.fault)(steps.renamed);
+        Ok(())
+    }
+
+    /// Opens a segment: its length is checked against the catalog, its description against its
+    /// checksum; nothing else is read.
+    pub(super) fn open(&self, folder: u64, entry: &SegmentEntry) -> Result<Segment, FileError> {
+        let open = |kind, len| {
+            let path = self.path(folder, entry.id, kind);
+            map(&path, len).map_err(|error| FileError::Read { path, error })
+        };
+        let rows = open(ROWS, entry.row_bytes)?;
+        let lists = entry.list_bytes.map(|bytes| open(LISTS, bytes)).transpose()?;
+        Segment::open(&rows, lists.as_ref()).map_err(|error| {
+            let path = self.path(folder, entry.id, ROWS);
+            FileError::Segment { path, error }
+        })
+    }
+
+    /// Removes what is there of a segment, a file that is half written too.
+    pub(super) fn remove(&self, folder: u64, id: u64) -> io::Result<()> {
+        for kind in [ROWS, LISTS] {
+            let path = self.path(folder, id, kind);
+            self.remove_if_there(&path.with_added_extension(TEMPORARY))?;
+            self.remove_if_there(&path)?;
+        }
+        Ok(())
+    }
+
+    fn remove_if_there(&self, path: &Path) -> io::Result<()> {
+        match self.disk.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves what is there of a segment to where damaged bytes are kept; says where.
+    pub(super) fn set_aside(&self, folder: u64, id: u64) -> io::Result<PathBuf> {
+        create_dir(&self.quarantine, 0o700)?;
+        let aside = |kind| self.quarantine.join(format!("segment-{folder}-{id}.{kind}"));
+        for kind in [ROWS, LISTS] {
+            match fs::rename(self.path(folder, id, kind), aside(kind)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(aside(ROWS))
+    }
+
+    /// Moves all segments to where damaged bytes are kept, since nobody knows any more what they
+    /// hold; says where. `None` when there are none.
+    pub(super) fn set_all_aside(&self, name: &str) -> io::Result<Option<PathBuf>> {
+        if !self.dir.try_exists()? {
+            return Ok(None);
+        }
+        create_dir(&self.quarantine, 0o700)?;
+        let aside = self.quarantine.join(name);
+        fs::rename(&self.dir, &aside)?;
+        Ok(Some(aside))
+    }
+
+    /// Removes every file that is of none of these segments: a crash came before they were in the
+    /// catalog, or after they were out of it. Returns how many there were.
+    pub(super) fn sweep(&self, known: &HashSet<(u64, u64)>) -> io::Result<usize> {
+        let known: HashSet<PathBuf> = known
+            .iter()
+            .flat_map(|&(folder, id)| [ROWS, LISTS].map(|kind| self.path(folder, id, kind)))
+            .collect();
+        let mut removed = 0;
+        if !self.dir.try_exists()? {
+            return Ok(0);
+        }
+        for folder in fs::read_dir(&self.dir)? {
+            for file in fs::read_dir(folder?.path())? {
+                let path = file?.path();
+                if !known.contains(&path) {
+                    self.disk.remove(&path)?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,43 @@
+//! Files as memory: the one place where unsafe code is needed.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use arrow::buffer::Buffer;
+use bytes::Bytes;
+use memmap2::Mmap;
+
+/// The bytes of a file that has this length; they are read from the disk when they are touched.
+#[expect(unsafe_code, reason = "the bytes of a mapped file can't be known not to change")]
+pub(super) fn map(path: &Path, len: u64) -> io::Result<Buffer> {
+    let file = File::open(path)?;
+    let found = file.metadata()?.len();
+    // Before it is mapped: touching memory past the end of its file ends the process.
+    if found != len {
+        let what = format!("it has {found} bytes instead of {len}");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    // SAFETY: nobody changes or cuts the file while it is mapped. Segments get their names when
+    // they are complete, are never written to after that, and the home, which is the owner's own
+    // folder, has one owner at a time. Removing the file leaves the mapping as it is.
+    let map = unsafe { Mmap::map(&file) }?;
+    Ok(Buffer::from(Bytes::from_owner(map)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_length_is_not_mapped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(&map(&path, 5).unwrap()[..], b"12345");
+        for len in [0, 4, 6] {
+            let error = map(&path, len).unwrap_err();
+            assert_eq!(error.to_string(), format!("it has 5 bytes instead of {len}"));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Segments whose files can't be used, made again from the log.
+
+use std::sync::Arc;
+
+use perflab_log::{ReadError, ReadFrom, ReadItem};
+
+use super::steps::REBUILD;
+use super::{KeepError, Keeper};
+use crate::catalog::{SegmentChange, SegmentEntry};
+use crate::segment::{ListTable, Segment, SegmentError, Source, build};
+use crate::tables::{DamagedSegment, Delivery};
+
+impl Keeper {
+    /// Takes a segment out of use if it is a file of this dataset and its bytes are damaged; it is
+    /// made again then. Returns whether that is so.
+    pub(crate) fn report_damage(&self, dataset: &str, segment: &Segment) -> bool {
+        let Err(error) = check(segment) else { return false };
+        let why = error.to_string();
+        let Some(file) = self.tables.mark_damaged(dataset, segment, &why) else { return false };
+        match self.catalog.dataset_folder(dataset) {
+            Ok(folder) => self.set_aside(dataset, folder, file.entry.id, &why),
+            // It is found again at the next start.
+            Err(error) => tracing::error!(dataset, %error, why, "a segment is damaged"),
+        }
+        self.tables.wake_keeper();
+        true
+    }
+
+    pub(super) fn set_aside(&self, dataset: &str, folder: u64, id: u64, why: &str) {
+        match self.files.set_aside(folder, id) {
+            Ok(path) => {
+                let moved_to = path.display();
+                tracing::error!(dataset, id, why, %moved_to, "a segment is damaged");
+            }
+            Err(error) => {
+                tracing::error!(dataset, id, why, %error, "a segment is damaged and still in place");
+            }
+        }
+    }
+
+    /// Makes damaged segments again, as far as the log still holds what was in them.
+    pub(super) fn rebuild_damaged(&self) {
+        for (dataset, damaged) in self.tables.damaged() {
+            if self.tables.is_stopping() {
+                return;
+            }
+            if let Err(error) = self.rebuild(&dataset, &damaged) {
+                self.tell(&error, "a damaged segment could not be rebuilt from the log");
+            }
+        }
+    }
+
+    fn rebuild(&self, dataset: &Arc<str>, damaged: &DamagedSegment) -> Result<(), KeepError> {
+        let entry = &damaged.entry;
+        let read = self.read_span(dataset, entry)?;
+        let batches: Vec<_> = read.iter().flat_map(Delivery::batches).collect();
+        let sources: Vec<_> = batches.iter().map(|batch| Source::Batch(batch)).collect();
+        let rows = batches.iter().map(|batch| batch.len()).sum();
+        let file = if rows == 0 {
+            None
+        } else {
+            let built = build(&sources)
+                .map_err(|error| KeepError::Segment { dataset: dataset.to_string(), error })?;
+            Some(self.write_segment(dataset, &built, (entry.first_seq, entry.end_seq), &REBUILD)?)
+        };
+        let change = SegmentChange {
+            removed: &[entry.id],
+            added: file.as_ref().map(|file| &file.entry),
+            replay_from: None,
+        };
+        self.record(dataset, &change, REBUILD.recorded)?;
+        let lost = lost_rows(entry, rows);
+        match &lost {
+            None => tracing::info!(%dataset, rows, "a damaged segment was rebuilt from the log"),
+            Some(lost) => {
+                tracing::error!(%dataset, rows, lost, "a damaged segment was not rebuilt whole");
+            }
+        }
+        self.tables.finish_rebuild(dataset, entry.id, file, lost);
+        (self.fault)(REBUILD.swapped);
+        Ok(())
+    }
+
+    /// The rows of a dataset that the log still holds of a segment's span.
+    fn read_span(
+        &self,
+        dataset: &str,
+        entry: &SegmentEntry,
+    ) -> Result<Option<Delivery>, ReadError> {
+        let mut reader = self.log.read(None, ReadFrom::Seq(entry.first_seq));
+        let mut rows = self.log_rows(|name| (name == dataset).then_some(entry.first_seq));
+        while reader.position() < entry.end_seq
+            && let Some(item) = reader.next_item()?
+        {
+            let ReadItem::Frame(frame) = item else { continue };
+            for (group, record) in frame.iter().filter(|(_, record)| record.seq < entry.end_seq) {
+                rows.add(&group, &record);
+            }
+        }
+        Ok(rows.take().next().map(|(_, rows)| rows))
+    }
+}
+
+/// Reads all of a segment.
+fn check(segment: &Segment) -> Result<(), SegmentError> {
+    segment.times()?;
+    segment.weights()?;
+    for column in segment.columns() {
+        column.data()?;
+    }
+    segment.lists().map_or(Ok(()), ListTable::check)
+}
+
+/// What people are told when fewer rows could be had back than there were.
+fn lost_rows(entry: &SegmentEntry, rebuilt: usize) -> Option<String> {
+    let lost = entry.rows.saturating_sub(rebuilt as u64);
+    let SegmentEntry { rows, first_seq, end_seq, .. } = entry;
+    (lost > 0).then(|| {
+        format!(
+            "{lost} of {rows} rows are lost: their segment was damaged, and the log no longer has \
+             all records from {first_seq} to {end_seq}"
+        )
+    })
+}

@@ -1,0 +1,42 @@
+//! How large memory tables and segments become.
+
+use std::time::Duration;
+
+/// Rows become an image at the latest when a segment of them could take this much memory,
+pub(crate) const FREEZE_BYTES: usize = 64 << 20;
+/// or when they came in this many groups.
+pub(crate) const FREEZE_GROUPS: usize = 4096;
+
+/// How much the rows of groups that wait for their commit may take together. Beyond it, groups
+/// go without, and the store reads them from the log.
+pub(crate) const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
+
+/// When rows move on.
+#[derive(Debug, Clone, Copy)]
+pub struct TableLimits {
+    /// So many rows become a segment in memory.
+    pub freeze_rows: usize,
+    /// A memory table goes into a file when it has so many rows,
+    pub flush_rows: usize,
+    /// or so many bytes,
+    pub flush_bytes: usize,
+    /// or when its oldest row has waited so long.
+    pub flush_after: Duration,
+    /// All memory tables together. Beyond it they take nothing more, and the store falls behind
+    /// the log until some of them is in files.
+    pub memory_bytes: usize,
+    /// Small segments are merged into ones of up to so many rows.
+    pub segment_rows: usize,
+}
+
+impl TableLimits {
+    /// 64 Ki rows in memory; 1 Mi rows, 256 MiB or 5 minutes to a file; 1 GiB in all.
+    pub const DEFAULT: Self = Self {
+        freeze_rows: 64 << 10,
+        flush_rows: 1 << 20,
+        flush_bytes: 256 << 20,
+        flush_after: Duration::from_mins(5),
+        memory_bytes: 1 << 30,
+        segment_rows: 1 << 20,
+    };
+}

@@ -1,0 +1,126 @@
+//! The process ends at each step of everything that changes the set of segments: nothing is lost,
+//! nothing is there twice, and no file is left over.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::Arc;
+
+use perflab_model::ManualClock;
+use perflab_store::{Catalog, DatasetSettings, FAULT_POINTS, HomeSettings, TableLimits};
+use tempfile::TempDir;
+
+use crate::rig::{NOW, flush, log, open_at, rows};
+
+/// Where the child ends, and the home that it works on.
+const POINT: &str = "PERFLAB_TEST_FAULT_POINT";
+const HOME: &str = "PERFLAB_TEST_HOME";
+
+fn settings(fault: fn(&'static str)) -> HomeSettings {
+    let tables = TableLimits { freeze_rows: 4, segment_rows: 1000, ..TableLimits::DEFAULT };
+    HomeSettings { tables, fault, ..HomeSettings::default() }
+}
+
+fn abort_at_point(point: &'static str) {
+    if env::var(POINT).is_ok_and(|wanted| wanted == point) {
+        process::abort();
+    }
+}
+
+fn line(n: u64) -> String {
+    format!("{{\"int\":{{\"n\":{n}}},\"normvector\":{{\"stack\":[\"a\",\"b\"]}}}}")
+}
+
+/// What the child does: flushes, merges, removes and rebuilds, until it ends.
+#[test]
+fn a_child_that_comes_to_its_end() {
+    let Ok(dir) = env::var(HOME) else { return };
+    let dir = Path::new(&dir);
+    let clock = Arc::new(ManualClock::new(NOW));
+    let home = open_at(dir, settings(abort_at_point), &clock);
+    let limit = DatasetSettings { retain_seconds: None, max_bytes: Some(1) };
+    home.set_dataset_settings("brief", limit).unwrap();
+    for n in 0..6 {
+        log(&home, "kept", &line(n));
+        log(&home, "brief", "x");
+        flush(&home, &clock);
+    }
+    drop(home);
+    damage_one(dir);
+    let home = open_at(dir, settings(abort_at_point), &clock);
+    home.tend();
+    panic!("the point was not reached");
+}
+
+/// Cuts one file of the dataset that is kept.
+fn damage_one(dir: &Path) {
+    let folder = folder_of(dir, "kept");
+    let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    fs::write(file, "cut").unwrap();
+}
+
+fn folder_of(dir: &Path, dataset: &str) -> PathBuf {
+    let (catalog, _) = Catalog::open(&dir.join("catalog.sqlite"), NOW).unwrap();
+    let sets = catalog.segment_sets().unwrap();
+    let set = sets.iter().find(|set| set.dataset == dataset).unwrap();
+    dir.join("segments").join(set.folder.to_string())
+}
+
+/// Every file that is there, and every file that the catalog names.
+fn files(dir: &Path) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    let mut there = BTreeSet::new();
+    for folder in fs::read_dir(dir.join("segments")).into_iter().flatten() {
+        let files = fs::read_dir(folder.unwrap().path()).unwrap();
+        there.extend(files.map(|file| file.unwrap().path()));
+    }
+    let (catalog, _) = Catalog::open(&dir.join("catalog.sqlite"), NOW).unwrap();
+    let mut named = BTreeSet::new();
+    for set in catalog.segment_sets().unwrap() {
+        let folder = dir.join("segments").join(set.folder.to_string());
+        for segment in set.segments {
+            named.insert(folder.join(format!("{}.arrow", segment.id)));
+            let lists = folder.join(format!("{}.lists.arrow", segment.id));
+            named.extend(segment.list_bytes.map(|_| lists));
+        }
+    }
+    (there, named)
+}
+
+fn crash_at(point: &str) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    let ran = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "crash::a_child_that_comes_to_its_end", "--nocapture"])
+        .env(POINT, point)
+        .env(HOME, dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.signal().is_some(), "{point}: {:?} {said}", ran.status);
+    dir
+}
+
+#[test]
+fn a_crash_at_any_step_is_harmless() {
+    for point in FAULT_POINTS {
+        let dir = crash_at(point);
+        let clock = Arc::new(ManualClock::new(NOW));
+        let home = open_at(dir.path(), settings(|_| {}), &clock);
+        home.tend();
+        let acknowledged = home.log().categories()["kept"].records;
+        let numbers: Vec<u64> = (0..acknowledged).collect();
+        let found = rows(&home, "kept");
+        let expected: Vec<String> =
+            numbers.iter().map(|n| format!("{}*1 n={n} stack=a,b", NOW.as_i64())).collect();
+        assert_eq!(found, expected, "{point}");
+        log(&home, "kept", &line(acknowledged));
+        flush(&home, &clock);
+        assert_eq!(rows(&home, "kept").len() as u64, acknowledged + 1, "{point}");
+        assert_eq!(rows(&home, "brief"), [""; 0], "{point}: all past its retention");
+        drop(home);
+        let (there, named) = files(dir.path());
+        assert_eq!(there, named, "{point}");
+    }
+}
