@@ -23,6 +23,7 @@ Examples:
   perflab serve                                 start a server on this machine
   perflab log builds 'took 93 s'                send a message
   perflab tail builds --follow                  read messages as they come
+  perflab query builds --group-by job           count them
   perflab with -- python upload_scribe.py       run any Scribe client unchanged
 
 Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 it could not be done."
@@ -35,7 +36,7 @@ pub(crate) struct Cli {
 }
 
 /// Flags of every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Globals {
     /// The folder with all data [env: PERFLAB_HOME] [default: ~/.local/share/perflab]
     #[arg(long, global = true, value_name = "DIR")]
@@ -70,6 +71,9 @@ pub(crate) enum Command {
     /// Set how a category is kept
     #[command(subcommand)]
     Category(commands::category::Action),
+    Query(commands::query::Args),
+    Datasets(commands::datasets::Args),
+    Schema(commands::schema::Args),
     Check(commands::check::Args),
     /// Make, list and remove the tokens by which others may use the server
     #[command(subcommand)]
@@ -93,6 +97,9 @@ impl Cli {
             Command::Tail(args) => commands::tail::run(&args, globals),
             Command::Categories(args) => commands::categories::run(&args, globals),
             Command::Category(action) => commands::category::run(&action, globals),
+            Command::Query(args) => commands::query::run(&args, globals),
+            Command::Datasets(args) => commands::datasets::run(&args, globals),
+            Command::Schema(args) => commands::schema::run(&args, globals),
             Command::Check(args) => commands::check::run(&args, globals),
             Command::Token(action) => commands::token::run(&action, globals),
             Command::Thrift(action) => commands::thrift::run(&action, globals),

@@ -1,5 +1,6 @@
 //! The binary: what the user typed → a client of the server → what is printed, and an exit code.
 
+mod answer;
 mod backlog;
 mod cli;
 mod client;

@@ -112,22 +112,29 @@ pub(crate) fn csv_line<'a>(cells: impl Iterator<Item = &'a str>) -> Result<Strin
 }
 
 fn table(listing: &Listing<'_>) -> String {
+    let heads = listing.columns.iter().map(|column| (heading(column.name), column.is_number));
+    let cells = |row: &Vec<Cell>| row.iter().map(|cell| cell.shown.clone()).collect();
+    grid(heads.collect(), listing.rows.iter().map(cells))
+}
+
+/// Rows under heads, of which some are of numbers.
+pub(crate) fn grid(heads: Vec<(String, bool)>, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     // In a file or a pipe nobody wants lines broken.
-    table.set_content_arrangement(if io::stdout().is_terminal() {
+    table.set_content_arrangement(if is_terminal() {
         ContentArrangement::Dynamic
     } else {
         ContentArrangement::Disabled
     });
-    table.set_header(listing.columns.iter().map(|column| heading(column.name)));
-    for row in &listing.rows {
-        table.add_row(row.iter().map(|cell| visible(&cell.shown)));
+    table.set_header(heads.iter().map(|(head, _)| visible(head)));
+    for row in rows {
+        table.add_row(row.iter().map(|cell| visible(cell)));
     }
-    for (index, column) in listing.columns.iter().enumerate() {
+    for (index, (_, is_number)) in heads.into_iter().enumerate() {
         if let Some(cells) = table.column_mut(index) {
             cells.set_padding((0, 2));
-            if column.is_number {
+            if is_number {
                 cells.set_cell_alignment(CellAlignment::Right);
             }
         }
@@ -135,6 +142,11 @@ fn table(listing: &Listing<'_>) -> String {
     let mut shown = table.trim_fmt();
     shown.push('\n');
     shown
+}
+
+/// Whether data goes to a person.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 fn heading(name: &str) -> String {

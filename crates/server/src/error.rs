@@ -81,7 +81,12 @@ impl ApiError {
 
     /// More than the server has memory for at the moment.
     pub(crate) fn over_budget() -> Self {
-        let message = "too much is being received at the moment: try again later";
+        Self::too_busy("too much is being received at the moment")
+    }
+
+    /// More to do than is done at once.
+    pub(crate) fn too_busy(message: &str) -> Self {
+        let message = format!("{message}: try again later");
         let status = StatusCode::TOO_MANY_REQUESTS;
         Self { retry_after: Some(RETRY_SOON), ..Self::new(status, message) }
     }

@@ -85,6 +85,8 @@ async fn run(
     let is_open = home.tokens().nobody_needs_one();
     let started = Bound { address, url: url_of(address, &settings), is_open };
     let address_file = AddressFile::write(home.dir(), &started.url);
+    // The port that was taken where any would do: links name it.
+    let settings = ServerSettings { listen: address, ..settings };
     let server = Server::new(Arc::clone(home), settings);
     let connections = Connections::new(crate::routes(&server), server.settings.limits.clone());
     let mut tasks = JoinSet::new();
@@ -130,7 +132,7 @@ fn tell_start(started: &Bound, on_loopback: bool) {
 }
 
 /// An unspecified address is no place to connect to; the loopback one reaches it.
-fn url_of(address: SocketAddr, settings: &ServerSettings) -> String {
+pub(crate) fn url_of(address: SocketAddr, settings: &ServerSettings) -> String {
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let port = address.port();
     match (&settings.host_name, address) {

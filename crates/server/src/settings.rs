@@ -60,6 +60,12 @@ pub struct ServerLimits {
     /// and take for all of it.
     pub body_timeout: Duration,
     pub tls_handshake_timeout: Duration,
+    /// The most queries that are answered at once; others wait for their turn.
+    pub queries_max: usize,
+    /// How long a query may take, its waiting included,
+    pub query_timeout: Duration,
+    /// and how much memory for its groups.
+    pub query_memory_bytes: usize,
     /// How long the end of the server waits for requests that were accepted.
     pub shutdown_timeout: Duration,
 }
@@ -68,6 +74,8 @@ impl ServerLimits {
     pub const BODY_BYTES_MAX: usize = 128 << 20;
     pub const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
     pub const CONNECTIONS_MAX: usize = 1024;
+    pub const QUERIES_MAX: usize = 4;
+    pub const QUERY_SECONDS_MAX: u64 = 60;
 }
 
 impl Default for ServerLimits {
@@ -81,6 +89,9 @@ impl Default for ServerLimits {
             body_pause_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(600),
             tls_handshake_timeout: Duration::from_secs(10),
+            queries_max: Self::QUERIES_MAX,
+            query_timeout: Duration::from_secs(Self::QUERY_SECONDS_MAX),
+            query_memory_bytes: perflab_query::MEMORY_BYTES_DEFAULT,
             shutdown_timeout: Duration::from_secs(30),
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Server {
     /// Large bodies that may be decoded at once: one per core. More threads would take turns on
     /// the same cores, each with a body's worth of memory of its own.
     pub(crate) decoders: Semaphore,
+    /// Queries that may run at once; the others wait for their turn.
+    pub(crate) queries: Arc<Semaphore>,
     /// Held while a category's settings are read, changed and written: of two changes at once none
     /// is lost.
     pub(crate) changing_settings: Mutex<()>,
@@ -40,6 +42,7 @@ impl Server {
         let metrics = Metrics::new(&home, &budget);
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let decoders = Semaphore::new(cores);
+        let queries = Arc::new(Semaphore::new(settings.limits.queries_max));
         let ending = CancellationToken::new();
         let changing_settings = Mutex::default();
         Arc::new(Self {
@@ -48,6 +51,7 @@ impl Server {
             metrics,
             budget,
             decoders,
+            queries,
             changing_settings,
             commits,
             ending,

@@ -11,6 +11,7 @@ mod glob;
 mod home;
 mod ingest;
 mod keeper;
+mod links;
 mod lock;
 mod reading;
 mod record;
@@ -35,6 +36,7 @@ pub use ingest::{
     is_reserved,
 };
 pub use keeper::{FAULT_POINTS, Fault};
+pub use links::{LINK_BYTES_MAX, LINKS_MAX, LinkError};
 pub use reading::{DatasetInfo, SnapshotError};
 pub use record::{RecordDecoder, RecordError};
 pub use tables::TableLimits;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use perflab_server::{PORT, ServeError, ServerLimits, ServerSettings, TlsFiles, serve};
 use perflab_store::{Home, HomeSettings};
@@ -61,6 +62,15 @@ pub(crate) struct Args {
     /// The most connections at once
     #[arg(long, value_name = "N", default_value_t = ServerLimits::CONNECTIONS_MAX)]
     max_connections: usize,
+    /// The most queries that are answered at once
+    #[arg(long, value_name = "N", default_value_t = ServerLimits::QUERIES_MAX)]
+    max_queries: usize,
+    /// How many seconds a query may take
+    #[arg(long, value_name = "N", default_value_t = ServerLimits::QUERY_SECONDS_MAX)]
+    query_seconds: u64,
+    /// How much memory a query may take for its groups [default: 2G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    query_memory: Option<usize>,
     /// How the server's log looks [default: text on a terminal, json otherwise]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
@@ -134,14 +144,21 @@ fn home_settings(args: &Args) -> HomeSettings {
 }
 
 fn server_settings(args: Args) -> ServerSettings {
-    let mut limits =
-        ServerLimits { connections_max: args.max_connections, ..ServerLimits::default() };
+    let mut limits = ServerLimits {
+        connections_max: args.max_connections,
+        queries_max: args.max_queries,
+        query_timeout: Duration::from_secs(args.query_seconds),
+        ..ServerLimits::default()
+    };
     if let Some(bytes) = args.max_body {
         limits.body_bytes_max = bytes;
         limits.request.decompressed_bytes_max = bytes;
     }
     if let Some(bytes) = args.max_message {
         limits.request.message_bytes_max = bytes;
+    }
+    if let Some(bytes) = args.query_memory {
+        limits.query_memory_bytes = bytes;
     }
     if let Some(bytes) = args.max_in_flight {
         limits.in_flight_bytes_max = bytes;

@@ -10,7 +10,7 @@ use crate::drop_ins::DropIn;
 use crate::failure::{Exit, Explain, Failure};
 use crate::output::note;
 
-/// Put the drop-in programs (scribe_cat) into a folder, as links to this program
+/// Put the drop-in programs (scribe_cat, fburl) into a folder, as links to this program
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:

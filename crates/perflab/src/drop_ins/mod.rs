@@ -1,5 +1,6 @@
 //! The names under which other programs know this binary.
 
+mod fburl;
 mod scribe_cat;
 
 use std::ffi::{OsStr, OsString};
@@ -10,15 +11,17 @@ use std::process::ExitCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DropIn {
     ScribeCat,
+    FbUrl,
 }
 
 impl DropIn {
-    pub(crate) const ALL: [Self; 1] = [Self::ScribeCat];
+    pub(crate) const ALL: [Self; 2] = [Self::ScribeCat, Self::FbUrl];
 
     /// The name it is called by.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ScribeCat => "scribe_cat",
+            Self::FbUrl => "fburl",
         }
     }
 
@@ -31,6 +34,7 @@ impl DropIn {
     pub(crate) fn run(self, arguments: Vec<OsString>) -> ExitCode {
         match self {
             Self::ScribeCat => scribe_cat::run(arguments),
+            Self::FbUrl => fburl::run(&arguments),
         }
     }
 }
@@ -44,6 +48,7 @@ mod tests {
         let find = |program: &str| DropIn::find(OsStr::new(program));
         assert_eq!(find("scribe_cat"), Some(DropIn::ScribeCat));
         assert_eq!(find("/opt/shims/scribe_cat"), Some(DropIn::ScribeCat));
+        assert_eq!(find("fburl"), Some(DropIn::FbUrl));
         assert_eq!(find("perflab"), None);
         assert_eq!(find("/scribe_cat/perflab"), None);
         assert_eq!(find(""), None);

@@ -73,11 +73,11 @@ fn matches(expected: &[String], lines: &[&str]) -> bool {
     }
 }
 
-/// `perflab`, its other name and `python` are found as a user would have them.
+/// `perflab`, its other names and `python` are found as a user would have them.
 fn prepare(lab: &Lab) -> String {
     let bin = lab.dir().join("bin");
     fs::create_dir(&bin).unwrap();
-    for name in ["perflab", "scribe_cat"] {
+    for name in ["perflab", "scribe_cat", "fburl"] {
         symlink(env!("CARGO_BIN_EXE_perflab"), bin.join(name)).unwrap();
     }
     // Not a link: Python finds its virtual environment by the path it is called by.

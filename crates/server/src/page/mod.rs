@@ -5,15 +5,18 @@ use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse};
 
 /// Nothing from elsewhere, nothing inline, not in a frame.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-                      connect-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+pub(crate) const POLICY: (HeaderName, &str) = (
+    header::CONTENT_SECURITY_POLICY,
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
 
-const CACHE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-cache");
+pub(crate) const CACHE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-cache");
+pub(crate) const SCRIPT: (HeaderName, &str) =
+    (header::CONTENT_TYPE, "text/javascript; charset=utf-8");
 
 pub(crate) async fn get_page() -> impl IntoResponse {
-    let headers = [(header::CONTENT_SECURITY_POLICY, POLICY), CACHE];
-    (headers, Html(include_str!("page.html")))
+    ([POLICY, CACHE], Html(include_str!("page.html")))
 }
 
 pub(crate) async fn get_style() -> impl IntoResponse {
@@ -21,5 +24,5 @@ pub(crate) async fn get_style() -> impl IntoResponse {
 }
 
 pub(crate) async fn get_script() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), CACHE], include_str!("page.js"))
+    ([SCRIPT, CACHE], include_str!("page.js"))
 }

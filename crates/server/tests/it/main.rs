@@ -9,6 +9,7 @@ mod busy;
 mod client;
 mod disk;
 mod ends;
+mod explore;
 mod idempotence;
 mod operate;
 mod origins;

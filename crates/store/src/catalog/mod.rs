@@ -9,6 +9,7 @@
 mod categories;
 mod datasets;
 mod idls;
+mod links;
 mod segments;
 mod spools;
 mod tokens;
@@ -91,6 +92,13 @@ const MIGRATIONS: &[&str] = &[
         names_segments INTEGER NOT NULL
     ) STRICT;
     INSERT INTO progress VALUES (0, FALSE);
+",
+    "
+    CREATE TABLE links (
+        id TEXT PRIMARY KEY,
+        target TEXT NOT NULL,
+        created_ns INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
 ",
 ];
 
@@ -216,6 +224,7 @@ impl Catalog {
         self.segment_sets()?;
         self.dataset_settings()?;
         self.replay_from()?;
+        self.link("")?;
         Ok(())
     }
 

@@ -108,11 +108,15 @@ impl Lab {
         command
     }
 
-    /// The same, called by its other name.
-    pub(crate) fn scribe_cat(&self) -> Command {
+    /// The same, called by one of its other names.
+    pub(crate) fn drop_in(&self, name: &str) -> Command {
         let mut command = self.command();
-        command.arg0("scribe_cat");
+        command.arg0(name);
         command
+    }
+
+    pub(crate) fn scribe_cat(&self) -> Command {
+        self.drop_in("scribe_cat")
     }
 
     pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {

@@ -1,0 +1,179 @@
+//! `perflab query`: asks about the rows of a dataset.
+
+use clap::ValueEnum;
+use http::Method;
+use perflab_query::document::{Document, Filter, Grouping, Metric, Order, View};
+use perflab_query::text::{TextError, parse_condition, split_list};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{self, Answer};
+use crate::cli::Globals;
+use crate::client::{Call, Client, LONG_ANSWER_TIMEOUT, refusal};
+use crate::commands::ask;
+use crate::failure::{Exit, Explain, Failure};
+use crate::output;
+
+/// Ask about the rows of a dataset
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Conditions: status=failed, a!=b, latency>=10, test~^nn, test!~slow, 'status in a,b',
+  'name contains x', 'name prefix nn_', 'name is null', 'tags all a,b'
+Aggregates: count, samples, sum:x, avg:x, min:x, max:x, stddev:x, distinct:x, p99.9:x, rate,
+  rate:x, 'sum:errors / count'
+
+Examples:
+  perflab query builds --group-by job
+  perflab query builds --where status=failed --where 'test~^nn' --agg count,p99:latency
+  perflab query builds --since '-30 days' --view series --agg rate
+  perflab query builds --group-by job,status --pivot --format csv")]
+pub(crate) struct Args {
+    /// The dataset, or its category
+    dataset: String,
+    /// Only rows for which this holds; given several times, all of them
+    #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
+    conditions: Vec<Filter>,
+    /// Columns to group by, and `time` or `time:1h`, separated by commas
+    #[arg(long, value_name = "COLUMNS", value_parser = parse_list::<Grouping>)]
+    group_by: Option<Listed<Grouping>>,
+    /// What to compute of each group, separated by commas [default: count]
+    #[arg(long, value_name = "AGGREGATES", value_parser = parse_list::<Metric>)]
+    agg: Option<Listed<Metric>>,
+    /// From this time on: '-7 days', yesterday, 2026-11-01, 1700000000 [default: -7 days]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<String>,
+    /// Until just before this time [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<String>,
+    /// Where days start, and what times are shown in [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// A column or an aggregate to order by, the largest first
+    #[arg(long, value_name = "BY")]
+    order: Option<String>,
+    /// The smallest first
+    #[arg(long, requires = "order")]
+    ascending: bool,
+    /// How many rows of the answer [default: 100; of a series all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Make the values of the last group columns
+    #[arg(long, conflicts_with = "view")]
+    pivot: bool,
+    /// How to look at it
+    #[arg(long, value_enum, default_value_t = Shape::Table)]
+    view: Shape,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Print a link that shows it in a browser
+    #[arg(long, conflicts_with = "format")]
+    url: bool,
+}
+
+/// Values in one argument.
+#[derive(Debug, Clone)]
+struct Listed<T>(Vec<T>);
+
+fn parse_list<T: std::str::FromStr<Err = TextError>>(text: &str) -> Result<Listed<T>, TextError> {
+    split_list(text).into_iter().map(str::parse).collect::<Result<_, _>>().map(Listed)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    /// One line per group
+    Table,
+    /// Over time; on a terminal, drawn
+    Series,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// The document that the server answers with
+    Json,
+    /// With a header line
+    Csv,
+    /// An Arrow IPC stream
+    Arrow,
+}
+
+impl Format {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Table | Self::Json => "application/json",
+            Self::Csv => "text/csv",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
+    let document = document(args);
+    if args.url {
+        return print_link(globals, &json!({ "query": document }));
+    }
+    let query = serde_json::to_value(&document).context("failed to write the query")?;
+    let mut call = Call::new(Method::POST, "/api/query").json(&query);
+    call = call.header("accept", args.format.media_type());
+    call.answer_timeout = LONG_ANSWER_TIMEOUT;
+    let body = ask(globals, async |client: &mut Client| {
+        let (status, body) = client.send_whole(&call).await?;
+        if status.is_success() { Ok(body) } else { Err(refusal(status, &body, &client.target())) }
+    })?;
+    match args.format {
+        Format::Csv | Format::Arrow => output::bytes(&body)?,
+        Format::Json => {
+            output::bytes(&body)?;
+            output::bytes(b"\n")?;
+        }
+        Format::Table => {
+            let answer: Answer = serde_json::from_slice(&body)
+                .context("the server answered what this version does not know")?;
+            match args.view {
+                Shape::Series if output::is_terminal() => {
+                    answer::print_lines(&answer, document.aggregates.len().max(1))?;
+                }
+                Shape::Series | Shape::Table => answer::print_table(&answer)?,
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn document(args: &Args) -> Document {
+    let mut document = Document::new(&args.dataset);
+    let given = [&args.since, &args.until, &args.timezone];
+    let fields = [&mut document.since, &mut document.until, &mut document.timezone];
+    for (field, given) in fields.into_iter().zip(given) {
+        if let Some(given) = given {
+            field.clone_from(given);
+        }
+    }
+    if !args.conditions.is_empty() {
+        document.any_of = vec![args.conditions.clone()];
+    }
+    document.group_by = args.group_by.clone().map_or_else(Vec::new, |Listed(groups)| groups);
+    document.aggregates = args.agg.clone().map_or_else(Vec::new, |Listed(metrics)| metrics);
+    document.order = args.order.clone().map(|by| Order { by, descending: !args.ascending });
+    document.top = args.top;
+    document.pivot = args.pivot;
+    document.view = match args.view {
+        Shape::Table => View::Table,
+        Shape::Series => View::Series,
+    };
+    document
+}
+
+/// Makes a short link of a query or a URL, and prints it.
+pub(crate) fn print_link(globals: &Globals, wanted: &Value) -> Result<Exit, Failure> {
+    #[derive(Deserialize)]
+    struct Link {
+        url: String,
+    }
+    let call = Call::new(Method::POST, "/api/links").json(wanted);
+    let link: Link = ask(globals, async |client: &mut Client| client.document(&call).await)?;
+    output::data(&format!("{}\n", link.url))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,119 @@
+use serde_json::Value;
+
+use crate::support::Lab;
+
+const ROWS: [&str; 3] = [
+    r#"{"normal":{"job":"a","status":"ok"},"float":{"latency":1.5}}"#,
+    r#"{"normal":{"job":"b","status":"failed"},"float":{"latency":4.0}}"#,
+    r#"{"normal":{"job":"a","status":"failed"},"float":{"latency":2.5}}"#,
+];
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    for row in ROWS {
+        lab.run(["log", "perfpipe_builds", row]).ok();
+    }
+    lab
+}
+
+#[test]
+fn a_table_is_printed_with_or_without_a_server() {
+    let lab = lab();
+    let ask = || {
+        lab.run(["query", "builds", "--group-by", "job", "--agg", "count,max:latency"])
+            .ok()
+            .says("of 3 rows from ")
+            .stdout
+    };
+    let alone = ask();
+    assert_eq!(
+        alone,
+        "job  count  max:latency\na        2          2.5\nb        1            4\n"
+    );
+    let _server = lab.serve();
+    assert_eq!(ask(), alone);
+}
+
+#[test]
+fn json_is_the_document_of_the_server() {
+    let lab = lab();
+    let document = lab.run(["query", "builds", "--format", "json"]).ok().json();
+    assert_eq!(document["format"], "perflab.answer/1");
+    assert_eq!(document["rows"][0]["count"], 3.0);
+    assert_eq!(document["stats"]["rows_scanned"], 3);
+}
+
+#[test]
+fn conditions_order_and_top_choose_rows() {
+    let lab = lab();
+    let csv = |arguments: &[&str]| {
+        let fixed = ["query", "builds", "--format", "csv", "--group-by", "job"];
+        lab.run(fixed.iter().chain(arguments)).ok().stdout
+    };
+    assert_eq!(csv(&["--where", "status=failed", "--where", "latency>3"]), "job,count\nb,1\n");
+    assert_eq!(csv(&["--where", "job in a,b", "--top", "1"]), "job,count\na,2\n");
+    assert_eq!(csv(&["--order", "max:latency"]), "job,count\nb,1\na,2\n");
+    assert_eq!(csv(&["--order", "max:latency", "--ascending"]), "job,count\na,2\nb,1\n");
+    assert_eq!(csv(&["--agg", "p100:latency"]), "job,p100:latency\nb,4\na,2.5\n");
+    assert_eq!(csv(&["--until", "-1 day"]), "job,count\n");
+}
+
+#[test]
+fn a_pivot_makes_columns() {
+    let lab = lab();
+    let arguments = ["query", "builds", "--group-by", "job,status", "--pivot", "--format", "csv"];
+    assert_eq!(lab.run(arguments).ok().stdout, "job,failed,ok\na,1,1\nb,1,\n");
+}
+
+#[test]
+fn a_series_has_a_row_per_bucket() {
+    let lab = lab();
+    let arguments =
+        ["query", "builds", "--view", "series", "--since", "-1 day", "--format", "json"];
+    let document = lab.run(arguments).ok().json();
+    assert_eq!(document["columns"][0]["kind"], "time");
+    let counts =
+        document["rows"].as_array().unwrap().iter().filter_map(|row| row["count"].as_f64());
+    assert!((counts.sum::<f64>() - 3.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn mistakes_name_what_was_meant() {
+    let lab = lab();
+    let query = |arguments: &[&str]| lab.run(["query"].iter().chain(arguments));
+    query(&["builds", "--agg", "avg:latecy"]).exits(1).says("did you mean `latency`?");
+    query(&["bulids"]).exits(1).says("did you mean `builds`?");
+    query(&["builds", "--where", "status failed"]).exits(2).says("an operator belongs here");
+    query(&["builds", "--agg", "cuont"]).exits(2).says("did you mean `count`?");
+    query(&["builds", "--since", "now", "--until", "-1 day"]).exits(1).says("the range is empty");
+    query(&["builds", "--timezone", "Europe/Belrin"]).exits(1).says("`Europe/Berlin`");
+}
+
+#[test]
+fn no_rows_are_told_from_no_answer() {
+    let lab = lab();
+    lab.run(["query", "builds", "--until", "-1 day"]).ok().says("no rows from ");
+}
+
+#[test]
+fn a_url_leads_to_the_same_query() {
+    let lab = lab();
+    let server = lab.serve();
+    let link = lab.run(["query", "builds", "--group-by", "job", "--url"]).ok().stdout;
+    assert!(link.contains("/l/"), "{link}");
+    drop(server);
+    let short = |url: &str| {
+        let mut command = lab.drop_in("fburl");
+        command.arg(url);
+        crate::support::Ran::from(command.output().unwrap())
+    };
+    let drillstate: Value = serde_json::json!({"dimensions": ["job"], "start": "-30 days"});
+    let url = format!(
+        "https://www.internalfb.com/intern/scuba/query/?dataset=builds&drillstate={drillstate}&view=Table"
+    );
+    let first = short(&url).ok().stdout;
+    assert!(first.starts_with("http://127.0.0.1:7117/l/"), "{first}");
+    assert_eq!(short(&url).ok().stdout, first);
+    short("https://example.com/").ok();
+    short("nonsense").exits(1).says("is not a web address");
+}

@@ -1,0 +1,90 @@
+//! Fields that a document does not have. serde would list all that it has; people want the one
+//! they meant.
+
+use serde_json::Value;
+
+use super::DocumentError;
+use crate::nearest::nearest;
+
+const QUERY: [&str; 14] = [
+    "format",
+    "dataset",
+    "since",
+    "until",
+    "timezone",
+    "any_of",
+    "group_by",
+    "aggregates",
+    "order",
+    "top",
+    "pivot",
+    "view",
+    "view_column",
+    "drillstate",
+];
+const CONDITION: [&str; 3] = ["column", "op", "values"];
+const ORDER: [&str; 2] = ["by", "descending"];
+
+/// Refuses fields that are not known.
+pub(super) fn check(document: &Value) -> Result<(), DocumentError> {
+    check_object(document, "the query", &QUERY)?;
+    check_object(&document["order"], "the order", &ORDER)?;
+    for conditions in document["any_of"].as_array().into_iter().flatten() {
+        for condition in conditions.as_array().into_iter().flatten() {
+            check_object(condition, "a condition", &CONDITION)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_object(
+    value: &Value,
+    inside: &'static str,
+    known: &[&'static str],
+) -> Result<(), DocumentError> {
+    let fields = value.as_object().into_iter().flat_map(|object| object.keys());
+    match fields.into_iter().find(|field| !known.contains(&field.as_str())) {
+        None => Ok(()),
+        Some(field) => {
+            let nearest = nearest(field, known.iter().copied());
+            Err(DocumentError::Field { field: field.clone(), inside, nearest })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{Document, Filter, Grouping, Metric, Operator, Order, Simple, View};
+    use serde_json::json;
+
+    /// The list above and the struct can't drift apart: this has everything set.
+    #[test]
+    fn every_field_of_a_document_is_known() {
+        let values = vec!["v".to_owned()];
+        let full = Document {
+            timezone: "Europe/Berlin".to_owned(),
+            any_of: vec![vec![Filter { column: "c".to_owned(), op: Operator::Eq, values }]],
+            group_by: vec![Grouping::Time(None)],
+            aggregates: vec![Metric::Of(Simple::Count)],
+            order: Some(Order { by: "count".to_owned(), descending: false }),
+            top: Some(1),
+            pivot: true,
+            view: View::Tree,
+            view_column: Some("stack".to_owned()),
+            drillstate: [("pool".to_owned(), json!("uber"))].into_iter().collect(),
+            ..Document::new("d")
+        };
+        let value = serde_json::to_value(&full).unwrap();
+        let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let sorted = |known: &[&str]| {
+            let mut known: Vec<_> = known.iter().map(ToString::to_string).collect();
+            known.sort();
+            known
+        };
+        assert_eq!(names(&value), sorted(&QUERY));
+        assert_eq!(names(&value["any_of"][0][0]), sorted(&CONDITION));
+        assert_eq!(names(&value["order"]), sorted(&ORDER));
+        assert!(check(&value).is_ok());
+    }
+}

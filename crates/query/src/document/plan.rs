@@ -1,0 +1,247 @@
+//! From a document to what the engine is asked, and what is done with its answer.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::{TimeZone, db};
+use perflab_model::{Kind, Nanos};
+
+use super::grouping::TIME;
+use super::table::{Layout, PerSecond, Shown, Sort, unused};
+use super::{
+    ColumnKind, Document, DocumentError, FILTERS_MAX, Filter, Grouping, METRICS_MAX, Metric, Order,
+    Simple, TOP, TOP_MAX, TableColumn, View,
+};
+use crate::algebra::{self, Aggregate, Condition, Dimension, Question};
+use crate::nearest::nearest;
+use crate::time::{Bucket, Range};
+
+/// The columns of a dataset with the kinds they were sent in.
+#[derive(Debug, Clone, Default)]
+pub struct Columns {
+    kinds: BTreeMap<String, Vec<Kind>>,
+}
+
+impl FromIterator<(String, Kind)> for Columns {
+    fn from_iter<I: IntoIterator<Item = (String, Kind)>>(columns: I) -> Self {
+        let mut kinds: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
+        for (name, kind) in columns {
+            let of_name = kinds.entry(name).or_default();
+            if !of_name.contains(&kind) {
+                of_name.push(kind);
+            }
+        }
+        Self { kinds }
+    }
+}
+
+impl Columns {
+    /// The kinds of a column. One that is not there is an error that names the nearest.
+    pub fn kinds(&self, dataset: &str, column: &str) -> Result<&[Kind], DocumentError> {
+        match self.kinds.get(column) {
+            Some(kinds) => Ok(kinds),
+            None if column == TIME => Err(DocumentError::TimeAsColumn),
+            None => {
+                let names = self.kinds.keys().map(String::as_str);
+                let nearest = nearest(column, names).map(str::to_owned);
+                let (column, dataset) = (column.to_owned(), dataset.to_owned());
+                Err(DocumentError::Column { column, dataset, nearest })
+            }
+        }
+    }
+}
+
+/// A document, ready to be answered: its times are fixed and its columns are there.
+#[derive(Debug)]
+pub struct Plan {
+    /// What the engine is asked.
+    pub question: Question,
+    pub range: Range,
+    pub zone: TimeZone,
+    pub(super) layout: Layout,
+}
+
+impl Plan {
+    /// `now` is what all times of the document count from.
+    pub fn new(document: &Document, columns: &Columns, now: Nanos) -> Result<Self, DocumentError> {
+        let zone = zone(&document.timezone)?;
+        let range = Range::parse(&document.since, &document.until, now, &zone)?;
+        let groupings = groupings(document);
+        let engine = Vec::new();
+        let mut building = Building { document, columns, groupings, range, zone: &zone, engine };
+        let any_of = building.any_of()?;
+        let group_by = building.group_by()?;
+        let layout = building.layout(&group_by)?;
+        let top = layout.engine_top();
+        let question = Question {
+            range: Some((range.start.as_i64(), range.end.as_i64())),
+            any_of,
+            group_by,
+            aggregates: building.engine,
+            top,
+            ..Question::default()
+        };
+        Ok(Self { question, range, zone, layout })
+    }
+}
+
+/// The zone of this name.
+fn zone(name: &str) -> Result<TimeZone, DocumentError> {
+    TimeZone::get(name).map_err(|_unknown| {
+        let names: Vec<String> = db().available().map(|name| name.to_string()).collect();
+        let nearest = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+        DocumentError::Zone { zone: name.to_owned(), nearest }
+    })
+}
+
+/// What rows are grouped by: a series is one over time, whether the document says so or not.
+fn groupings(document: &Document) -> Vec<Grouping> {
+    let has_time = document.group_by.iter().any(|one| matches!(one, Grouping::Time(_)));
+    let is_series = document.view == View::Series && !has_time;
+    let time = is_series.then_some(Grouping::Time(None));
+    time.into_iter().chain(document.group_by.iter().cloned()).collect()
+}
+
+struct Building<'d> {
+    document: &'d Document,
+    columns: &'d Columns,
+    groupings: Vec<Grouping>,
+    range: Range,
+    zone: &'d TimeZone,
+    /// What the engine computes, each once.
+    engine: Vec<Aggregate>,
+}
+
+impl Building<'_> {
+    fn any_of(&self) -> Result<Vec<Vec<Condition>>, DocumentError> {
+        let given = self.document.any_of.iter().map(Vec::len).sum();
+        at_most("conditions", given, FILTERS_MAX)?;
+        let condition = |filter: &Filter| {
+            self.columns.kinds(&self.document.dataset, &filter.column)?;
+            filter.condition()
+        };
+        let all_of = |filters: &Vec<Filter>| filters.iter().map(condition).collect();
+        self.document.any_of.iter().map(all_of).collect()
+    }
+
+    fn group_by(&self) -> Result<Vec<Dimension>, DocumentError> {
+        let mut dimensions = Vec::new();
+        for (place, grouping) in self.groupings.iter().enumerate() {
+            if self.groupings[..place].contains(grouping) {
+                return Err(DocumentError::Twice(grouping.to_string()));
+            }
+            dimensions.push(match grouping {
+                Grouping::Column(column) => {
+                    self.columns.kinds(&self.document.dataset, column)?;
+                    Dimension::Column(column.clone())
+                }
+                Grouping::Time(width) => Dimension::Time(self.buckets(width.as_deref())?),
+            });
+        }
+        Ok(dimensions)
+    }
+
+    fn buckets(&self, width: Option<&str>) -> Result<Vec<i64>, DocumentError> {
+        let bucket = match width {
+            None => Bucket::automatic(self.range, self.zone),
+            Some(width) => Bucket::parse(width, self.zone)
+                .map_err(|error| DocumentError::Width { width: width.to_owned(), error })?,
+        };
+        Ok(bucket.starts(self.range)?.into_iter().map(Nanos::as_i64).collect())
+    }
+
+    fn layout(&mut self, group_by: &[Dimension]) -> Result<Layout, DocumentError> {
+        let count = [Metric::Of(Simple::Count)];
+        let asked = &self.document.aggregates[..];
+        let metrics = if asked.is_empty() { &count } else { asked };
+        at_most("aggregates", metrics.len(), METRICS_MAX)?;
+        let per_second = PerSecond::new(group_by, self.range);
+        let mut shown = Vec::new();
+        for (place, metric) in metrics.iter().enumerate() {
+            if metrics[..place].contains(metric) {
+                return Err(DocumentError::Twice(metric.to_string()));
+            }
+            shown.push(self.shown(metric)?);
+        }
+        let has_time = self.groupings.iter().any(|one| matches!(one, Grouping::Time(_)));
+        let sort = match &self.document.order {
+            None if has_time => Sort::groups(),
+            None => Sort::Metric(shown[0], algebra::Order::Descending),
+            Some(order) => self.sort(order)?,
+        };
+        let top = self.document.top.unwrap_or(if has_time { TOP_MAX } else { TOP });
+        at_most("rows of `top`", top, TOP_MAX)?;
+        if self.document.pivot && group_by.is_empty() {
+            return Err(DocumentError::PivotOfNothing);
+        }
+        let pivot = self.document.pivot;
+        Ok(Layout { columns: self.names(metrics)?, shown, per_second, sort, top, pivot })
+    }
+
+    /// How a metric comes from what the engine computes.
+    fn shown(&mut self, metric: &Metric) -> Result<Shown, DocumentError> {
+        for column in metric.columns() {
+            self.columns.kinds(&self.document.dataset, column)?;
+        }
+        Ok(match metric {
+            Metric::Of(simple) => Shown::Value(self.place_of(simple.aggregate())),
+            Metric::Rate(None) => Shown::PerSecond(self.place_of(Aggregate::Count)),
+            Metric::Rate(Some(column)) => {
+                Shown::PerSecond(self.place_of(Aggregate::Sum(column.clone())))
+            }
+            Metric::Ratio(above, below) => {
+                let above = self.place_of(above.aggregate());
+                Shown::Ratio(above, self.place_of(below.aggregate()))
+            }
+        })
+    }
+
+    fn place_of(&mut self, aggregate: Aggregate) -> usize {
+        self.engine.iter().position(|known| *known == aggregate).unwrap_or_else(|| {
+            self.engine.push(aggregate);
+            self.engine.len() - 1
+        })
+    }
+
+    fn sort(&mut self, order: &Order) -> Result<Sort, DocumentError> {
+        let direction = match order.descending {
+            true => algebra::Order::Descending,
+            false => algebra::Order::Ascending,
+        };
+        let mut groups = self.groupings.iter();
+        if let Some(place) = groups.position(|group| group.to_string() == order.by) {
+            return Ok(Sort::Groups { first: place, direction });
+        }
+        let metric: Metric = order
+            .by
+            .parse()
+            .map_err(|error| DocumentError::Order { by: order.by.clone(), error })?;
+        Ok(Sort::Metric(self.shown(&metric)?, direction))
+    }
+
+    /// The columns of the answer. A metric that is named like a group gets a number, so that a
+    /// row can be an object.
+    fn names(&self, metrics: &[Metric]) -> Result<Vec<TableColumn>, DocumentError> {
+        let mut columns = Vec::new();
+        for grouping in &self.groupings {
+            columns.push(match grouping {
+                Grouping::Time(_) => TableColumn::new(TIME, ColumnKind::Time),
+                Grouping::Column(column) => {
+                    let kinds = self.columns.kinds(&self.document.dataset, column)?;
+                    TableColumn::new(column, ColumnKind::of(kinds))
+                }
+            });
+        }
+        for metric in metrics {
+            let name = unused(&columns, metric.to_string());
+            columns.push(TableColumn::new(name, ColumnKind::Float));
+        }
+        Ok(columns)
+    }
+}
+
+fn at_most(what: &'static str, given: usize, limit: usize) -> Result<(), DocumentError> {
+    if given > limit {
+        return Err(DocumentError::TooMany { what, given, limit });
+    }
+    Ok(())
+}

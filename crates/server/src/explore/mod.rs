@@ -1,0 +1,36 @@
+//! Asking about rows: queries, datasets, values, links.
+//!
+//! A query is work for many cores and much memory, so only [`ServerLimits::queries_max`] run at
+//! once, each on a blocking thread that the engine spreads over the cores; the others wait.
+//!
+//! [`ServerLimits::queries_max`]: crate::ServerLimits::queries_max
+
+mod answer;
+mod datasets;
+mod links;
+mod page;
+mod rows;
+mod run;
+mod scuba;
+mod values;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::state::Server;
+
+pub(crate) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/api/query", post(run::post_query))
+        .route("/api/datasets", get(datasets::get_datasets))
+        .route("/api/datasets/{*name}", get(datasets::get_dataset))
+        .route("/api/columns/values", get(values::get_values))
+        .route("/api/links", post(links::post_link))
+        .route("/l/{id}", get(links::get_link))
+        .route("/intern/scuba/query", get(scuba::get_scuba))
+        .route("/intern/scuba/query/", get(scuba::get_scuba))
+        .route("/explore", get(page::get_page))
+        .route("/explore.js", get(page::get_script))
+}

@@ -1,0 +1,104 @@
+//! `POST /api/query`: a query document in, an answer out.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use perflab_query::document::{DOCUMENT_BYTES_MAX, Document, Plan, View};
+use perflab_query::{Limits, QueryError, Stop, answer};
+use perflab_store::{Access, Home};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{Answered, Form};
+use super::rows::{self, Readable};
+use crate::access::Known;
+use crate::error::ApiError;
+use crate::state::{Server, blocking};
+
+pub(crate) async fn post_query(
+    State(server): State<Arc<Server>>,
+    Known(access): Known,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let form = Form::wanted(&headers)?;
+    let received = server.receive(body, DOCUMENT_BYTES_MAX).await?;
+    let document = Document::from_json(&received.bytes)
+        .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
+    let answered = run(&server, access, document).await?;
+    form.response(&answered)
+}
+
+/// Answers a query when it is its turn, within the time and the memory there is for it, and only
+/// as long as someone waits for the answer.
+async fn run(
+    server: &Arc<Server>,
+    access: Access,
+    document: Document,
+) -> Result<Answered, ApiError> {
+    let limits = &server.settings.limits;
+    let started = Instant::now();
+    let turn = timeout(limits.query_timeout, Arc::clone(&server.queries).acquire_owned()).await;
+    let Ok(Ok(turn)) = turn else {
+        return Err(ApiError::too_busy("too many queries are answered at the moment"));
+    };
+    let canceled = CancellationToken::new();
+    let _canceled_with_the_request = canceled.clone().drop_guard();
+    let (ending, time) = (server.ending.clone(), limits.query_timeout);
+    let stop = move || match started.elapsed() > time {
+        _ if canceled.is_cancelled() || ending.is_cancelled() => Some(Stop::Canceled),
+        true => Some(Stop::TimedOut(time)),
+        false => None,
+    };
+    let query_limits = Limits { memory_bytes: limits.query_memory_bytes, stop: Box::new(stop) };
+    let server = Arc::clone(server);
+    blocking(move || {
+        // Held by the work, not by whoever waits for it.
+        let _turn = turn;
+        answer_document(&server.home, &access, &document, &query_limits)
+    })
+    .await?
+}
+
+fn answer_document(
+    home: &Home,
+    access: &Access,
+    document: &Document,
+    limits: &Limits,
+) -> Result<Answered, ApiError> {
+    let started = Instant::now();
+    let bad = |error: &dyn Error| ApiError::caused_by(StatusCode::BAD_REQUEST, error);
+    if !matches!(document.view, View::Table | View::Series) {
+        let message = "the view of the query is neither `table` nor `series`";
+        return Err(ApiError::bad_request(message));
+    }
+    let readable = Readable::find(home, access, &document.dataset)?;
+    let snapshot = readable.snapshot(home)?;
+    let columns = rows::columns(&snapshot, readable.columns(home)?);
+    let plan = Plan::new(document, &columns, home.now()).map_err(|error| bad(&error))?;
+    let answer = answer(&plan.question, &snapshot, limits).map_err(|error| refused(&error))?;
+    let rows_scanned = answer.rows_scanned;
+    let table = plan.finish(answer).map_err(|error| bad(&error))?;
+    Ok(Answered {
+        table,
+        zone: plan.zone,
+        range: plan.range,
+        rows_scanned,
+        missing: snapshot.missing,
+        elapsed: started.elapsed(),
+    })
+}
+
+/// Damage is this machine's fault, lack of time the moment's, all else the query's.
+fn refused(error: &QueryError) -> ApiError {
+    if matches!(error, QueryError::Segment(_)) {
+        return ApiError::failed(error);
+    }
+    let is_moment = matches!(error, QueryError::TimedOut { .. } | QueryError::Canceled);
+    let status = if is_moment { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
+    ApiError::caused_by(status, error)
+}

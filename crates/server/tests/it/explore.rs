@@ -1,0 +1,250 @@
+//! Asking about rows.
+
+use std::time::Duration;
+
+use perflab_server::ServerLimits;
+use serde_json::{Value, json};
+
+use crate::client::{Call, Reply};
+use crate::rig::{Plan, Rig};
+
+/// Three rows of the last hour, and one of long ago.
+const ROWS: &str = r#"{"int":{"time":1699999000,"errors":1},"normal":{"job":"a"},"float":{"latency":1.5},"tags":{"labels":["x","y"]}}
+{"int":{"time":1699999100,"errors":0},"normal":{"job":"b"},"float":{"latency":4.0}}
+{"int":{"time":1699999200,"errors":1,"weight":2},"normal":{"job":"a"},"float":{"latency":2.5}}
+{"int":{"time":1600000000},"normal":{"job":"old"}}"#;
+
+fn rig() -> Rig {
+    let rig = Rig::start();
+    rig.log("perfpipe_builds", ROWS);
+    rig
+}
+
+fn ask(rig: &Rig, query: &Value) -> Reply {
+    rig.call(&Call::json("/api/query", query))
+}
+
+#[test]
+fn a_query_is_answered_with_columns_rows_and_stats() {
+    let rig = rig();
+    let query = json!({
+        "dataset": "builds", "since": "-1 hour", "group_by": ["job"],
+        "aggregates": ["count", "max:latency", "sum:errors / count"],
+    });
+    let mut answer = ask(&rig, &query).json();
+    assert!(answer["stats"]["elapsed_ns"].take().as_u64().unwrap() > 0);
+    assert_eq!(
+        answer,
+        json!({
+            "format": "perflab.answer/1",
+            "columns": [
+                {"name": "job", "kind": "string"},
+                {"name": "count", "kind": "float"},
+                {"name": "max:latency", "kind": "float"},
+                {"name": "sum:errors / count", "kind": "float"},
+            ],
+            "rows": [
+                {"job": "a", "count": 3.0, "max:latency": 2.5, "sum:errors / count": 1.0},
+                {"job": "b", "count": 1.0, "max:latency": 4.0, "sum:errors / count": 0.0},
+            ],
+            "stats": {
+                "rows_scanned": 3, "elapsed_ns": null, "complete": true, "missing": [],
+                "since": "2023-11-14T21:13:20+00:00", "until": "2023-11-14T22:13:20+00:00",
+            },
+        })
+    );
+}
+
+#[test]
+fn a_row_is_there_as_soon_as_it_is_acknowledged_under_both_names() {
+    let rig = rig();
+    for dataset in ["builds", "perfpipe_builds"] {
+        let count = || {
+            let answer = ask(&rig, &json!({"dataset": dataset, "since": "-1 hour"})).json();
+            answer["rows"][0]["count"].as_f64().unwrap()
+        };
+        let before = count();
+        rig.log("perfpipe_builds", r#"{"int":{"time":1699999300},"normal":{"job":"c"}}"#);
+        assert!((count() - before - 1.0).abs() < f64::EPSILON);
+    }
+}
+
+#[test]
+fn answers_come_as_csv_and_as_arrow() {
+    let rig = rig();
+    let query = json!({"dataset": "builds", "since": "-1 hour", "group_by": ["job", "labels"]});
+    let accept = |kind: &str| rig.call(&Call::json("/api/query", &query).header("Accept", kind));
+    let csv = accept("text/csv");
+    assert_eq!(csv.header("Content-Type"), Some("text/csv; charset=utf-8"));
+    assert_eq!(
+        String::from_utf8(csv.body).unwrap(),
+        "job,labels,count\na,,2\na,\"[\"\"x\"\",\"\"y\"\"]\",1\nb,,1\n"
+    );
+    let arrow = accept("application/vnd.apache.arrow.stream, */*;q=0.1");
+    let mut reader =
+        arrow::ipc::reader::StreamReader::try_new(arrow.body.as_slice(), None).unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    assert_eq!((batch.num_rows(), batch.num_columns()), (3, 3));
+    assert_eq!(batch.schema().field(2).name(), "count");
+    let refused = accept("image/png");
+    assert_eq!(refused.status, 406);
+    assert_eq!(refused.error(), "there are no answers as `image/png`");
+}
+
+#[test]
+fn what_is_wrong_with_a_query_is_named_with_what_was_meant() {
+    let rig = rig();
+    let error = |query: Value| {
+        let reply = ask(&rig, &query);
+        (reply.status, reply.error())
+    };
+    assert_eq!(
+        error(json!({"dataset": "builds", "aggregates": ["avg:latecy"]})),
+        (400, "there is no column `latecy` in dataset `builds`; did you mean `latency`?".into())
+    );
+    assert_eq!(
+        error(json!({"dataset": "bulids"})),
+        (404, "there is no dataset `bulids`; did you mean `builds`?".into())
+    );
+    assert_eq!(
+        error(json!({"dataset": "builds", "agregates": []})),
+        (400, "there is no field `agregates` in the query; did you mean `aggregates`?".into())
+    );
+    let (status, message) = error(json!({"dataset": "builds", "since": "now", "until": "-1 day"}));
+    assert_eq!(status, 400);
+    assert!(message.starts_with("the range is empty"), "{message}");
+    let (status, message) = error(json!({
+        "dataset": "builds", "any_of": [[{"column": "job", "op": "regex", "values": ["("]}]],
+    }));
+    assert_eq!(status, 400);
+    assert!(message.contains("the regular expression for column `job` can't be used"), "{message}");
+}
+
+#[test]
+fn a_query_waits_no_longer_for_its_turn_than_it_may_take() {
+    let mut plan = Plan::default();
+    // No query ever has its turn.
+    let query_timeout = Duration::from_millis(10);
+    plan.server.limits = ServerLimits { queries_max: 0, query_timeout, ..ServerLimits::default() };
+    let rig = Rig::start_with(plan);
+    rig.log("builds", ROWS);
+    let reply = ask(&rig, &json!({"dataset": "builds"}));
+    assert_eq!(reply.status, 429);
+    assert!(reply.header("Retry-After").is_some());
+}
+
+#[test]
+fn datasets_say_what_is_in_them() {
+    let rig = rig();
+    rig.log("deep/name", "x");
+    let listed = rig.call(&Call::get("/api/datasets")).json();
+    assert_eq!(
+        listed["datasets"][0],
+        json!({
+            "dataset": "builds", "rows": 4, "bytes": 0, "segments": 0, "memory_rows": 4, "columns": 4,
+            "first_time": "2020-09-13T12:26:40Z", "last_time": "2023-11-14T22:00:00Z",
+        })
+    );
+    assert_eq!(listed["datasets"][1]["dataset"], "deep/name");
+    let described = rig.call(&Call::get("/api/datasets/builds")).json();
+    assert_eq!(
+        described["schema"],
+        json!([
+            {"name": "errors", "kind": "int"},
+            {"name": "job", "kind": "string"},
+            {"name": "labels", "kind": "set"},
+            {"name": "latency", "kind": "float"},
+        ])
+    );
+    assert_eq!(rig.call(&Call::get("/api/datasets/deep/name")).json()["rows"], 1);
+    assert_eq!(rig.call(&Call::get("/api/datasets/nothing")).status, 404);
+}
+
+#[test]
+fn values_are_found_by_their_beginning() {
+    let rig = rig();
+    let values = |query: &str| rig.call(&Call::get(format!("/api/columns/values?{query}")));
+    assert_eq!(values("dataset=builds&column=job").json(), json!({"values": ["a", "b", "old"]}));
+    assert_eq!(values("dataset=builds&column=job&prefix=o").json(), json!({"values": ["old"]}));
+    assert_eq!(values("dataset=builds&column=job&limit=1").json(), json!({"values": ["a"]}));
+    assert_eq!(values("dataset=builds&column=labels&prefix=y").json(), json!({"values": ["y"]}));
+    assert!(values("dataset=builds&column=jib").error().ends_with("did you mean `job`?"));
+    assert_eq!(values("dataset=builds&column=job&limit=1001").status, 400);
+}
+
+#[test]
+fn tokens_see_what_they_may_read() {
+    let rig = rig();
+    rig.log("secret", "x");
+    let token = rig.call(&Call::json("/api/tokens", &json!({"name": "r", "read": ["*builds"]})));
+    let token = token.json()["token"].as_str().unwrap().to_owned();
+    let query = |dataset: &str| {
+        let call = Call::json("/api/query", &json!({"dataset": dataset}));
+        rig.call(&call.token(&token))
+    };
+    assert_eq!(query("builds").status, 200);
+    assert_eq!(query("secret").status, 403);
+    assert_eq!(rig.call(&Call::json("/api/query", &json!({"dataset": "builds"}))).status, 401);
+    let listed = rig.call(&Call::get("/api/datasets").token(&token)).json();
+    assert_eq!(listed["datasets"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn links_are_short_the_same_each_time_and_lead_to_what_they_were_made_of() {
+    let rig = rig();
+    let link = |body: &Value| rig.call(&Call::json("/api/links", body));
+    let query = json!({"dataset": "builds", "group_by": ["job"]});
+    let first = link(&json!({"query": query})).json();
+    assert_eq!(link(&json!({"query": query})).json(), first);
+    let url = first["url"].as_str().unwrap();
+    let path = url.strip_prefix(&format!("http://{}", rig.address)).unwrap();
+    assert!(path.len() < 16, "{path}");
+    let reply = rig.call(&Call::get(path));
+    assert_eq!(reply.status, 303);
+    assert_eq!(reply.header("Location"), first["target"].as_str());
+    assert!(reply.header("Location").unwrap().starts_with("/explore?query=%7B"));
+    let other = link(&json!({"url": "https://example.com/x?y=1"})).json();
+    assert_eq!(other["target"], "https://example.com/x?y=1");
+    assert_eq!(rig.call(&Call::get("/l/nothing")).status, 404);
+    for wrong in [
+        json!({}),
+        json!({"url": "javascript:alert(1)"}),
+        json!({"url": "https://a b"}),
+        json!({"url": "https://a", "query": query}),
+        json!({"query": {"dataset": "builds", "tpo": 1}}),
+    ] {
+        assert_eq!(link(&wrong).status, 400, "{wrong}");
+    }
+    let dir = rig.stop();
+    let again = Rig::start_in(dir, Plan::default());
+    assert_eq!(again.call(&Call::get(path)).status, 303, "kept over a restart");
+}
+
+#[test]
+fn scubas_links_open_the_same_query_and_can_be_shortened() {
+    let rig = rig();
+    let drillstate = json!({"start": "-1 hour", "dimensions": ["job"], "top": "5", "pool": "p"});
+    let query = format!("dataset=builds&drillstate={drillstate}&view=Table");
+    let encoded = query.replace('"', "%22").replace(' ', "%20");
+    let reply = rig.call(&Call::get(format!("/intern/scuba/query/?{encoded}")));
+    assert_eq!(reply.status, 303);
+    let location = reply.header("Location").unwrap();
+    let document = form_urlencoded::parse(location.split_once('?').unwrap().1.as_bytes());
+    let document: Value = serde_json::from_str(&document.last().unwrap().1).unwrap();
+    let mut answer = ask(&rig, &document).json();
+    assert_eq!(answer["rows"][0].take(), json!({"job": "a", "count": 3.0}));
+    let url = format!("https://www.internalfb.com/intern/scuba/query/?{query}");
+    let short = rig.call(&Call::json("/api/links", &json!({"url": url}))).json();
+    assert_eq!(short["target"], location);
+    let bad = rig.call(&Call::get("/intern/scuba/query/?drillstate=%7B"));
+    assert_eq!(bad.status, 400);
+}
+
+#[test]
+fn the_page_of_a_query_is_served() {
+    let rig = rig();
+    let page = rig.call(&Call::get("/explore?query=%7B%7D"));
+    assert_eq!(page.status, 200);
+    assert!(page.header("Content-Security-Policy").is_some());
+    assert_eq!(rig.call(&Call::get("/explore.js")).status, 200);
+}
