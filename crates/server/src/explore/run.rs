@@ -54,7 +54,8 @@ async fn run(
         true => Some(Stop::TimedOut(time)),
         false => None,
     };
-    let query_limits = Limits { memory_bytes: limits.query_memory_bytes, stop: Box::new(stop) };
+    let (memory_bytes, stop) = (limits.query_memory_bytes, Box::new(stop));
+    let query_limits = Limits { memory_bytes, stop, ..Limits::default() };
     let server = Arc::clone(server);
     blocking(move || {
         // Held by the work, not by whoever waits for it.
