@@ -6,11 +6,12 @@ use std::ops::Range;
 
 use crate::QueryError;
 use crate::engine::for_pieces;
+use crate::filter::Masks;
 use crate::group::{Buckets, LocalCodes, LocalDimension};
 use crate::kernels::{CodeSlice, WeightScratch};
 use crate::limits::Budget;
-use crate::local::{Expected, Local, LocalScratch, counted};
-use crate::prepare::{BlockScratch, Plan, Prepared};
+use crate::local::{Expected, Local, LocalScratch, Presence};
+use crate::prepare::{Plan, Prepared};
 use crate::source::Block;
 use crate::states::{Layout, States};
 use crate::table::{Strides, Table};
@@ -73,12 +74,12 @@ struct Worker {
 /// Room that is used for one segment after the other.
 #[derive(Default)]
 struct Scratch {
-    blocks: BlockScratch,
-    groups: Vec<u32>,
+    masks: Masks,
+    groups: GroupScratch,
     weights: WeightScratch,
     local: LocalScratch,
-    /// 1 for each local group that has a row.
-    marks: Vec<u8>,
+    presence: Presence,
+    present: Vec<u32>,
     places: Vec<u64>,
     pairs: Vec<(u32, u32)>,
 }
@@ -126,11 +127,10 @@ impl Worker {
         groups: &LocalGroups<'_>,
         budget: &Budget<'_>,
     ) -> Result<(), QueryError> {
-        let is_counted = counted(&self.locals).is_some();
-        let Scratch { blocks, groups: of_rows, weights, local: scratch, marks, .. } =
+        let used = segment.used_codes();
+        let Scratch { masks, groups: of_rows, weights, local: scratch, presence, .. } =
             &mut self.scratch;
-        marks.clear();
-        marks.resize(if is_counted { 0 } else { groups.count }, 0);
+        presence.reset(&self.locals, groups.count, used.unwrap_or(0));
         let (locals, rows) = (&mut self.locals, segment.part.rows.clone());
         let run = Cell::new(Run { end: rows.start, base: 0 });
         let cut = |row: usize| {
@@ -139,7 +139,7 @@ impl Worker {
             }
             run.get().end
         };
-        segment.for_blocks(budget, blocks, cut, |rows, selected| {
+        segment.for_blocks(budget, masks, cut, |rows, selected| {
             let block = Block {
                 groups: groups.of_block(rows.clone(), selected, of_rows),
                 base: run.get().base,
@@ -147,8 +147,8 @@ impl Worker {
                 selected,
                 rows,
             };
-            if !is_counted {
-                block.groups.mark(block.base, marks);
+            if used.is_none() {
+                presence.add(&block);
             }
             for (local, source) in locals.iter_mut().zip(&segment.sources) {
                 local.add(&block, source, scratch);
@@ -158,16 +158,12 @@ impl Worker {
 
     /// Finds the groups that have rows, and the places they are added to.
     fn find_pairs(&mut self, groups: &LocalGroups<'_>) {
-        let Scratch { marks, places, pairs, .. } = &mut self.scratch;
+        let Scratch { presence, present, places, pairs, .. } = &mut self.scratch;
         groups.places(places);
+        presence.find(&self.locals, present);
+        let place = |group: u32| u32::try_from(places[group as usize]).unwrap_or(u32::MAX);
         pairs.clear();
-        let tallies = counted(&self.locals);
-        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        for (group, &place) in places.iter().enumerate() {
-            if tallies.map_or_else(|| marks[group] == 1, |tallies| tallies.get(group).0 > 0) {
-                pairs.push((narrow(group as u64), narrow(place)));
-            }
-        }
+        pairs.extend(present.iter().map(|&group| (group, place(group))));
     }
 
     fn merge(&mut self, other: &Self) {
@@ -189,6 +185,42 @@ impl Worker {
         }
         Table { groups, states, has_rest: false }
     }
+}
+
+/// What the codes of several dimensions are put together in: the narrower, the more at a time.
+trait Number: Copy + Default {
+    /// For what is known to fit.
+    fn of(code: u32) -> Self;
+    fn plus(self, code: Self, stride: Self) -> Self;
+}
+
+impl Number for u16 {
+    #[expect(clippy::cast_possible_truncation, reason = "known to fit")]
+    fn of(code: u32) -> Self {
+        code as Self
+    }
+
+    fn plus(self, code: Self, stride: Self) -> Self {
+        self.wrapping_add(code.wrapping_mul(stride))
+    }
+}
+
+impl Number for u32 {
+    fn of(code: u32) -> Self {
+        code
+    }
+
+    fn plus(self, code: Self, stride: Self) -> Self {
+        self.wrapping_add(code.wrapping_mul(stride))
+    }
+}
+
+/// Room for the groups of a block.
+#[derive(Default)]
+struct GroupScratch {
+    narrow: Vec<u16>,
+    wide: Vec<u32>,
+    chosen: Vec<u32>,
 }
 
 /// The groups of a segment, numbered by its own codes.
@@ -256,33 +288,43 @@ impl<'p> LocalGroups<'p> {
         &'b self,
         rows: Range<usize>,
         selected: Option<&[u32]>,
-        scratch: &'b mut Vec<u32>,
+        scratch: &'b mut GroupScratch,
     ) -> CodeSlice<'b> {
-        let count = selected.map_or(rows.len(), <[u32]>::len);
         if self.codes.is_empty() {
-            return CodeSlice::zeros(count);
+            return CodeSlice::zeros(selected.map_or(rows.len(), <[u32]>::len));
         }
         if let [(dimension, 1)] = self.codes[..]
             && let Some(codes) = dimension.codes.slice(rows.clone())
         {
             return match selected {
                 None => codes,
-                Some(places) => codes.gather(places, scratch),
+                Some(places) => codes.gather(places, &mut scratch.wide),
             };
         }
-        scratch.clear();
-        scratch.resize(rows.len(), 0);
-        for &(dimension, stride) in &self.codes {
-            dimension.codes.for_each(rows.clone(), scratch, |group, code| *group += code * stride);
+        let made = if self.count <= 1 << u16::BITS {
+            self.fill(rows, &mut scratch.narrow);
+            CodeSlice::U16(&scratch.narrow)
+        } else {
+            self.fill(rows, &mut scratch.wide);
+            CodeSlice::U32(&scratch.wide)
+        };
+        match selected {
+            None => made,
+            Some(places) => made.gather(places, &mut scratch.chosen),
         }
-        if let Some(places) = selected {
-            // A chosen row never moves up, so that none is overwritten before it is read.
-            for (n, &place) in places.iter().enumerate() {
-                scratch[n] = scratch[place as usize];
+    }
+
+    /// The groups of all rows of a block.
+    fn fill<N: Number>(&self, rows: Range<usize>, groups: &mut Vec<N>) {
+        groups.resize(rows.len(), N::default());
+        for (n, &(dimension, stride)) in self.codes.iter().enumerate() {
+            if n == 0 {
+                dimension.codes.for_each(rows.clone(), groups, |group, code| *group = N::of(code));
+            } else {
+                let add = |group: &mut N, code| *group = group.plus(N::of(code), N::of(stride));
+                dimension.codes.for_each(rows.clone(), groups, add);
             }
-            scratch.truncate(count);
         }
-        CodeSlice::U32(scratch)
     }
 
     /// The place of each group among those of all segments.

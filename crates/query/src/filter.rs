@@ -44,12 +44,14 @@ pub(crate) struct Filter<'s> {
     any_of: Vec<Vec<Leaf<'s>>>,
 }
 
-/// Room for the masks of a block: of the question, a conjunction, and a leaf.
+/// Room for the masks of a block, of the question, a conjunction, and a leaf, and for the places of
+/// its rows.
 #[derive(Debug, Default)]
 pub(crate) struct Masks {
-    total: Vec<u8>,
+    any: Vec<u8>,
     all: Vec<u8>,
     leaf: Vec<u8>,
+    selected: Vec<u32>,
 }
 
 impl<'s> Filter<'s> {
@@ -80,26 +82,34 @@ impl<'s> Filter<'s> {
         self.any_of.is_empty() || self.any_of.iter().any(Vec::is_empty)
     }
 
-    /// Writes the places of the rows that meet it, counted from the start of the block.
-    pub(crate) fn select(&self, rows: Range<usize>, masks: &mut Masks, selected: &mut Vec<u32>) {
-        let Masks { total, all, leaf: leaf_mask } = masks;
-        total.clear();
-        total.resize(rows.len(), 0);
-        leaf_mask.resize(rows.len(), 0);
-        for leaves in &self.any_of {
-            let Some((first, rest)) = leaves.split_first() else { continue };
-            all.resize(rows.len(), 0);
-            first.fill(rows.clone(), all);
-            for leaf in rest {
-                if all.iter().fold(0, |any, &byte| any | byte) == 0 {
-                    break;
-                }
-                leaf.fill(rows.clone(), leaf_mask);
-                all.iter_mut().zip(&*leaf_mask).for_each(|(mask, &leaf)| *mask &= leaf);
-            }
-            total.iter_mut().zip(&*all).for_each(|(total, &mask)| *total |= mask);
+    /// The places of the rows that meet it, counted from the start of the block.
+    pub(crate) fn select<'m>(&self, rows: Range<usize>, masks: &'m mut Masks) -> &'m [u32] {
+        let Masks { any, all, leaf: leaf_mask, selected } = masks;
+        for mask in [&mut *any, all, leaf_mask] {
+            mask.resize(rows.len(), 0);
         }
-        compress(total, selected);
+        for (n, leaves) in self.any_of.iter().enumerate() {
+            // The first needs not be put together with others.
+            let mask = if n == 0 { &mut *any } else { &mut *all };
+            fill_all(leaves, rows.clone(), mask, leaf_mask);
+            if n > 0 {
+                any.iter_mut().zip(&*all).for_each(|(any, &mask)| *any |= mask);
+            }
+        }
+        compress(any, selected)
+    }
+}
+
+/// Fills the mask of rows that meet all of these.
+fn fill_all(leaves: &[Leaf<'_>], rows: Range<usize>, mask: &mut [u8], leaf_mask: &mut [u8]) {
+    let Some((first, rest)) = leaves.split_first() else { return mask.fill(1) };
+    first.fill(rows.clone(), mask);
+    for leaf in rest {
+        if mask.iter().fold(0, |any, &byte| any | byte) == 0 {
+            return;
+        }
+        leaf.fill(rows.clone(), leaf_mask);
+        mask.iter_mut().zip(&*leaf_mask).for_each(|(mask, &leaf)| *mask &= leaf);
     }
 }
 
@@ -108,12 +118,11 @@ const STEP: usize = 8;
 
 /// The places of the ones. Without branches for single rows: which of them meet a condition
 /// can't be foreseen.
-fn compress(mask: &[u8], selected: &mut Vec<u32>) {
-    selected.clear();
+fn compress<'m>(mask: &[u8], selected: &'m mut Vec<u32>) -> &'m [u32] {
+    // What was there before need not be cleared.
     selected.resize(mask.len() + STEP, 0);
-    let mut found = 0;
     let (steps, rest) = mask.as_chunks::<STEP>();
-    let mut place = 0_u32;
+    let (mut found, mut place) = (0, 0_u32);
     for step in steps {
         if u64::from_ne_bytes(*step) != 0 {
             let places = &mut selected[found..found + STEP];
@@ -130,7 +139,7 @@ fn compress(mask: &[u8], selected: &mut Vec<u32>) {
         selected[found] = at;
         found += usize::from(byte);
     }
-    selected.truncate(found);
+    &selected[..found]
 }
 
 /// A test of one or several columns of a segment.

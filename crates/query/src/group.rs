@@ -39,6 +39,7 @@ pub(crate) enum LocalCodes<'s> {
     Strings {
         codes: &'s Codes,
         strings: &'s Strings,
+        has_nulls: bool,
     },
     Lists {
         ids: &'s Codes,
@@ -109,7 +110,9 @@ impl<'s> LocalCodes<'s> {
         segment: &'s Segment,
     ) -> Result<Self, QueryError> {
         match (column.data()?, segment.lists()) {
-            (ColumnData::String { codes, strings }, _) => Ok(Self::Strings { codes, strings }),
+            (ColumnData::String { codes, strings }, _) => {
+                Ok(Self::Strings { codes, strings, has_nulls: column.nulls() > 0 })
+            }
             (ColumnData::List { ids }, Some(lists)) => {
                 lists.check()?;
                 Ok(Self::Lists { ids, lists })
@@ -153,6 +156,17 @@ impl<'s> LocalCodes<'s> {
             Self::Ints { count, .. } => *count as usize + 1,
             Self::Made { values, .. } => values.len(),
             Self::Time(buckets) => buckets.count(),
+        }
+    }
+
+    /// How many codes there are that surely have a row of the segment, if that is known.
+    pub(crate) fn used(&self) -> Option<usize> {
+        match self {
+            Self::Strings { strings, has_nulls, .. } => {
+                Some(strings.len() + usize::from(*has_nulls))
+            }
+            Self::Missing => Some(1),
+            Self::Lists { .. } | Self::Ints { .. } | Self::Made { .. } | Self::Time(_) => None,
         }
     }
 

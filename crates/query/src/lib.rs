@@ -2,8 +2,13 @@
 //!
 //! A question is data ([`algebra`]); it is answered segment by segment ([`answer`]): a condition
 //! becomes a table over the codes of a dictionary, evaluated once per distinct value; groups are
-//! places in dense arrays of codes. Strings are looked at again only for the groups that are
-//! shown.
+//! places in dense arrays of codes, or, where these would be too large, rows are sorted by group
+//! first. Strings are looked at again only for the groups that are shown.
+//!
+//! In the order of an answer: `prepare` (with `filter`, `numbering`, `group` and `source`) finds
+//! what a question reads of each segment; `dense` or `sparse` go through the rows, with the loops
+//! of `kernels` and the aggregates of `local`; `states` puts segments together; `table` finds the
+//! groups that are shown.
 
 pub mod algebra;
 pub mod compare;

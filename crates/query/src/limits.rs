@@ -67,7 +67,7 @@ impl Default for Thresholds {
         Self {
             table_bytes: 128 << 20,
             segment_groups: 1 << 18,
-            groups_per_row: 8,
+            groups_per_row: 32,
             partition_bits: 16,
             round_bytes: 1 << 30,
         }

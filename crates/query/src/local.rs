@@ -18,6 +18,7 @@ pub(crate) enum Local {
         sums: Lanes<MomentSums>,
         /// Of all numbers in all segments.
         middle: f64,
+        wants_squares: bool,
     },
     Weights(Lanes<WeightSums>),
     Extremes(Lanes<Ends>),
@@ -49,7 +50,8 @@ impl Local {
             Aggregate::Count => Self::Count(Tallies::default()),
             Aggregate::Samples => Self::Samples(Lanes::default()),
             Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => {
-                Self::Moments { sums: Lanes::default(), middle }
+                let wants_squares = matches!(aggregate, Aggregate::Stddev(_));
+                Self::Moments { sums: Lanes::default(), middle, wants_squares }
             }
             Aggregate::EffectiveSize(_) => Self::Weights(Lanes::default()),
             Aggregate::Min(_) | Aggregate::Max(_) => Self::Extremes(Lanes::default()),
@@ -113,12 +115,18 @@ impl Local {
                     *sum += if hits.is_nan() { 1.0 } else { hits };
                 });
             }
-            Self::Moments { sums, middle } => {
+            Self::Moments { sums, middle, wants_squares } => {
                 let numbers = source.numbers(block, &mut scratch.numbers);
                 let middle = *middle;
-                fold_weighted(sums, block, numbers, |sums, value, weight| {
-                    sums.add(value, weight, middle);
-                });
+                if *wants_squares {
+                    fold_weighted(sums, block, numbers, |sums, value, weight| {
+                        sums.add::<true>(value, weight, middle);
+                    });
+                } else {
+                    fold_weighted(sums, block, numbers, |sums, value, weight| {
+                        sums.add::<false>(value, weight, middle);
+                    });
+                }
             }
             Self::Weights(sums) => {
                 let numbers = match source {
@@ -145,25 +153,61 @@ impl Local {
     }
 }
 
-/// The rows of groups, where an aggregate counts them.
-pub(crate) fn counted(locals: &[Local]) -> Option<&Tallies> {
-    locals.iter().find_map(|local| match local {
-        Local::Count(tallies) => Some(tallies),
-        Local::Samples(_)
-        | Local::Moments { .. }
-        | Local::Weights(_)
-        | Local::Extremes(_)
-        | Local::Quantile(_)
-        | Local::Distinct(_) => None,
-    })
+/// Which groups have rows. An aggregate that counts them knows it; without one, they are marked.
+#[derive(Debug, Default)]
+pub(crate) struct Presence {
+    is_counted: bool,
+    /// 1 for each group that has a row.
+    marks: Vec<u8>,
+    groups: usize,
+}
+
+impl Presence {
+    /// Begins anew; `used` of the groups are known to have rows.
+    pub(crate) fn reset(&mut self, locals: &[Local], groups: usize, used: usize) {
+        self.is_counted = locals.iter().any(|local| matches!(local, Local::Count(_)));
+        self.marks.clear();
+        self.groups = 0;
+        if !self.is_counted {
+            self.marks.resize(used, 1);
+        }
+        self.grow(groups);
+    }
+
+    /// There are so many groups by now.
+    pub(crate) fn grow(&mut self, groups: usize) {
+        self.groups = self.groups.max(groups);
+        if !self.is_counted {
+            self.marks.resize(groups, 0);
+        }
+    }
+
+    pub(crate) fn add(&mut self, block: &Block<'_>) {
+        if !self.is_counted {
+            block.groups.mark(block.base, &mut self.marks);
+        }
+    }
+
+    /// The groups that have rows.
+    pub(crate) fn find(&self, locals: &[Local], into: &mut Vec<u32>) {
+        into.clear();
+        for local in locals {
+            if let Local::Count(tallies) = local {
+                return tallies.find(self.groups, into);
+            }
+        }
+        let marks = (0_u32..).zip(&self.marks);
+        into.extend(marks.filter(|(_, mark)| **mark == 1).map(|(group, _)| group));
+    }
 }
 
 /// One row, in a sum of rows and of small integer weights: its upper bits count the rows.
 const ROW: u64 = 1 << WEIGHT_BITS;
-/// Enough for as many rows as can be counted above them, each with the weight 2^16 - 1.
 const WEIGHT_BITS: u32 = 40;
 /// Beyond so many rows of a group their number does not fit.
 const TALLY_ROWS_MAX: usize = (1 << (u64::BITS - WEIGHT_BITS)) - 1;
+
+const _: () = assert!(TALLY_ROWS_MAX as u64 * (u16::MAX as u64) < ROW, "weights stay below rows");
 
 /// The rows of groups and the sums of their weights.
 #[derive(Debug)]
@@ -222,39 +266,55 @@ impl Tallies {
         }
     }
 
-    /// The rows of a group and their weight.
-    pub(crate) fn get(&self, group: usize) -> (u64, f64) {
+    /// The groups of the first so many that have rows.
+    fn find(&self, groups: usize, into: &mut Vec<u32>) {
         match self {
-            Self::Whole(sums) => {
-                let sum = sums.get(group, |a, b| a + b);
+            Self::Whole(sums) => sums.find(groups, |sum| *sum > 0, into),
+            Self::Any(sums) => sums.find(groups, |(rows, _)| *rows > 0, into),
+        }
+    }
+
+    /// Adds the weight of groups to sums: for each pair, of one of these to one of those.
+    pub(crate) fn add_to(&self, sums: &mut [f64], pairs: impl Iterator<Item = (usize, usize)>) {
+        match self {
+            Self::Whole(tallies) => pairs.for_each(|(from, into)| {
+                let weight = tallies.get(from, |a, b| a + b) % ROW;
                 #[expect(clippy::cast_precision_loss, reason = "40 bits at most")]
-                let weight = (sum % ROW) as f64;
-                (sum / ROW, weight)
-            }
-            Self::Any(sums) => sums.get(group, |a, b| (a.0 + b.0, a.1 + b.1)),
+                let weight = weight as f64;
+                sums[into] += weight;
+            }),
+            Self::Any(tallies) => pairs.for_each(|(from, into)| {
+                sums[into] += tallies.get(from, |a, b| (a.0 + b.0, a.1 + b.1)).1;
+            }),
         }
     }
 }
 
-/// Rows, and the weighted sums of 1, of deviations from a middle, and of their squares.
+/// Rows, and the weighted sums of 1, of deviations from a middle, and of their squares where they
+/// are wanted.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
 pub(crate) struct MomentSums {
-    pub(crate) rows: u64,
+    // Beside each other, so that both are added at once.
     pub(crate) weight: f64,
     pub(crate) first: f64,
     pub(crate) second: f64,
+    pub(crate) rows: u64,
 }
 
 impl MomentSums {
     /// Without branches: which values are null can't be foreseen.
-    fn add(&mut self, value: f64, weight: f64, middle: f64) {
+    #[inline]
+    fn add<const SQUARES: bool>(&mut self, value: f64, weight: f64, middle: f64) {
         let is_there = !value.is_nan();
         let weight = if is_there { weight } else { 0.0 };
         let deviation = if is_there { value - middle } else { 0.0 };
         self.rows += u64::from(is_there);
         self.weight += weight;
         self.first += weight * deviation;
-        self.second += weight * deviation * deviation;
+        if SQUARES {
+            self.second += weight * deviation * deviation;
+        }
     }
 
     pub(crate) fn joined(self, other: Self) -> Self {
@@ -421,6 +481,7 @@ const DENSE_PAIRS_MAX: usize = 1 << 22;
 /// their numbers over all segments.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
+    groups: usize,
     /// How many codes there are, of one segment.
     codes: Option<usize>,
     /// 1 for pairs that are there, where all of them have a place.
@@ -430,7 +491,7 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     fn reset(&mut self, groups: usize, codes: Option<usize>) {
-        self.codes = codes;
+        (self.groups, self.codes) = (groups, codes);
         self.hashed.clear();
         self.dense.clear();
         let places = codes.map_or(usize::MAX, |codes| groups.saturating_mul(codes));
@@ -457,6 +518,9 @@ impl Pairs {
                 CodeSlice::U32(codes)
             }
         };
+        if self.groups == 1 && !self.dense.is_empty() {
+            return chosen.mark(0, &mut self.dense);
+        }
         if !self.dense.is_empty() {
             let stride = self.codes.unwrap_or(0);
             return block.groups.mark_pairs(chosen, block.base, stride, &mut self.dense);
@@ -482,5 +546,23 @@ impl Pairs {
         dense
             .chain(self.hashed.iter().copied())
             .map(move |(group, code)| (group, ids.map_or(code, |ids| ids[code as usize])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_rows_than_fit_above_the_weights_are_counted_apart() {
+        let mut tallies = Tallies::default();
+        let mut reset = |rows, has_whole_weights| {
+            tallies.reset(Expected { groups: Some(1), rows, has_whole_weights });
+            matches!(tallies, Tallies::Whole(_))
+        };
+        assert!(reset(TALLY_ROWS_MAX, true));
+        assert!(!reset(TALLY_ROWS_MAX + 1, true));
+        assert!(!reset(1, false));
+        assert!(reset(1, true));
     }
 }

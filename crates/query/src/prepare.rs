@@ -60,13 +60,6 @@ pub(crate) struct Prepared<'s> {
     pub(crate) sources: Vec<Source<'s>>,
 }
 
-/// Room for choosing the rows of a block.
-#[derive(Debug, Default)]
-pub(crate) struct BlockScratch {
-    masks: Masks,
-    selected: Vec<u32>,
-}
-
 impl Prepared<'_> {
     pub(crate) fn has_whole_weights(&self) -> bool {
         match self.weights {
@@ -76,12 +69,23 @@ impl Prepared<'_> {
         }
     }
 
+    /// How many codes there are that surely have a row, when it is grouped by one column and all
+    /// rows are asked for: dictionaries have no other entries.
+    pub(crate) fn used_codes(&self) -> Option<usize> {
+        let is_whole =
+            self.part.filter.is_all() && self.part.rows.len() == self.part.segment.rows();
+        match &self.dimensions[..] {
+            [dimension] if is_whole => dimension.codes.used(),
+            _ => None,
+        }
+    }
+
     /// Looks at all rows, block by block: gives the rows of a block and the places of those that
     /// are chosen, `None` for all. `cut` says where a block that begins at a row has to end.
     pub(crate) fn for_blocks(
         &self,
         budget: &Budget<'_>,
-        scratch: &mut BlockScratch,
+        masks: &mut Masks,
         mut cut: impl FnMut(usize) -> usize,
         mut visit: impl FnMut(Range<usize>, Option<&[u32]>),
     ) -> Result<(), QueryError> {
@@ -95,9 +99,9 @@ impl Prepared<'_> {
                 visit(block, None);
                 continue;
             }
-            filter.select(block.clone(), &mut scratch.masks, &mut scratch.selected);
-            if !scratch.selected.is_empty() {
-                visit(block, Some(&scratch.selected));
+            let selected = filter.select(block.clone(), masks);
+            if !selected.is_empty() {
+                visit(block, Some(selected));
             }
         }
         Ok(())

@@ -96,8 +96,8 @@ fn choose(filter: &Filter<'_>, block: Range<usize>, into: &mut Vec<usize>) {
         into.extend(block);
         return;
     }
-    let (start, mut places) = (block.start, Vec::new());
-    filter.select(block, &mut Masks::default(), &mut places);
+    let (start, mut masks) = (block.start, Masks::default());
+    let places = filter.select(block, &mut masks);
     into.extend(places.iter().map(|&place| start + place as usize));
 }
 

@@ -13,13 +13,14 @@ use hashbrown::HashMap;
 use crate::QueryError;
 use crate::algebra::{Aggregate, Question};
 use crate::engine::for_pieces;
+use crate::filter::Masks;
 use crate::kernels::{BLOCK_ROWS, CodeSlice, WeightScratch, WeightSlice};
 use crate::limits::Budget;
-use crate::local::{Expected, Local, LocalScratch, counted};
-use crate::prepare::{BlockScratch, Plan, Prepared};
+use crate::local::{Expected, Local, LocalScratch, Presence};
+use crate::prepare::{Plan, Prepared};
 use crate::source::Block;
 use crate::states::{Layout, States};
-use crate::table::{Strides, Table, first, rank};
+use crate::table::{Strides, Table, first, ranks};
 
 /// So that what is left to do between two partitions, and between the rows of one segment and the
 /// next, is small beside the rows.
@@ -220,7 +221,7 @@ struct Sparse<'p, 's> {
 /// Room for the rows of one segment after the other.
 #[derive(Default)]
 struct SortScratch<P> {
-    blocks: BlockScratch,
+    masks: Masks,
     weights: WeightScratch,
     block: Vec<u64>,
     groups: Vec<u64>,
@@ -276,11 +277,11 @@ impl Sparse<'_, '_> {
         range: Range<u64>,
         scratch: &mut SortScratch<P>,
     ) -> Result<Sorted<K, P>, QueryError> {
-        let SortScratch { blocks, weights, block, groups, kept } = scratch;
+        let SortScratch { masks, weights, block, groups, kept } = scratch;
         groups.clear();
         kept.clear();
         let all = |_| segment.part.rows.end;
-        segment.for_blocks(self.budget, blocks, all, |rows, selected| {
+        segment.for_blocks(self.budget, masks, all, |rows, selected| {
             block.clear();
             block.resize(rows.len(), 0);
             for (dimension, stride) in segment.dimensions.iter().zip(self.strides.iter()) {
@@ -342,7 +343,8 @@ struct Worker<'p> {
     known: Known,
     weights: WeightScratch,
     scratch: LocalScratch,
-    marks: Vec<u8>,
+    presence: Presence,
+    present: Vec<u32>,
     pairs: Vec<(u32, u32)>,
     sparse: &'p Sparse<'p, 'p>,
     has_whole_weights: bool,
@@ -359,7 +361,8 @@ impl<'p> Worker<'p> {
             known: Known::default(),
             weights: WeightScratch::default(),
             scratch: LocalScratch::default(),
-            marks: Vec::new(),
+            presence: Presence::default(),
+            present: Vec::new(),
             pairs: Vec::new(),
             has_whole_weights: sparse.plan.segments.iter().all(Prepared::has_whole_weights),
             sparse,
@@ -383,8 +386,7 @@ impl<'p> Worker<'p> {
         self.locals.iter_mut().for_each(|local| local.reset(expected));
         self.known.numbers.clear();
         self.known.groups.clear();
-        self.marks.clear();
-        self.marks.resize(groups.unwrap_or(0), 0);
+        self.presence.reset(&self.locals, groups.unwrap_or(0), 0);
         for (sorted, segment) in sorted.iter().zip(&sparse.plan.segments) {
             let rows = sorted.rows(at);
             let pieces = sorted.keys[rows.clone()].chunks(BLOCK_ROWS);
@@ -398,8 +400,7 @@ impl<'p> Worker<'p> {
 
     fn add_rows<K: Key, P: Kept>(&mut self, segment: &Prepared<'_>, keys: &[K], kept: &[P]) {
         K::learn(keys, &mut self.known);
-        let count = self.marks.len().max(self.known.groups.len());
-        self.marks.resize(count, 0);
+        let groups = K::groups(self.sparse.division).unwrap_or(self.known.groups.len());
         let (weights, rows) = P::split(kept);
         let all = 0..segment.part.segment.rows();
         let block = Block {
@@ -413,33 +414,22 @@ impl<'p> Worker<'p> {
             groups: K::numbers(keys, &self.known),
             base: 0,
         };
-        if counted(&self.locals).is_none() {
-            block.groups.mark(0, &mut self.marks);
-        }
+        self.presence.grow(groups);
+        self.presence.add(&block);
         for (local, source) in self.locals.iter_mut().zip(&segment.sources) {
-            local.grow(count);
+            local.grow(groups);
             local.add(&block, source, &mut self.scratch);
         }
     }
 
     /// Adds the groups of the partition to those of all.
     fn finish<K: Key>(&mut self, partition: u64) -> Result<(), QueryError> {
+        self.presence.find(&self.locals, &mut self.present);
         self.pairs.clear();
+        self.pairs.extend(self.present.iter().copied().zip(0..));
         self.part_groups.clear();
-        let tallies = counted(&self.locals);
-        for number in (0_u32..).take(self.marks.len()) {
-            let at = number as usize;
-            if tallies.map_or(self.marks[at] == 1, |tallies| tallies.get(at).0 > 0) {
-                let into = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
-                self.pairs.push((number, into));
-                self.part_groups.push(K::group(
-                    number,
-                    partition,
-                    self.sparse.division,
-                    &self.known.groups,
-                ));
-            }
-        }
+        let group = |&number| K::group(number, partition, self.sparse.division, &self.known.groups);
+        self.part_groups.extend(self.present.iter().map(group));
         for (states, local) in self.part.iter_mut().zip(&self.locals) {
             states.resize(0);
             states.resize(self.pairs.len());
@@ -479,8 +469,8 @@ impl<'p> Groups<'p> {
         match self.question.top {
             None => chosen.extend(0..groups.len()),
             Some(top) => {
-                for place in 0..groups.len() {
-                    let rank = rank(top, self.question, states, place);
+                let ranks = ranks(top, self.question, states, groups.len());
+                for (place, rank) in ranks.into_iter().enumerate() {
                     // Until there are enough, also those without a value.
                     let is_ahead = rank < self.bound || self.bound == f64::INFINITY;
                     if is_ahead { chosen.push(place) } else { left_out.push(place) }
@@ -516,14 +506,12 @@ impl<'p> Groups<'p> {
         if self.groups.len() <= 2 * top.count + SPARE_GROUPS {
             return Ok(());
         }
-        let kept = first(top, self.question, &self.states, self.groups.len());
+        let ranks = ranks(top, self.question, &self.states, self.groups.len());
+        let kept = first(top, &ranks);
         let mut is_kept = vec![false; self.groups.len()];
         kept.iter().for_each(|&place| is_kept[place] = true);
         let left_out: Vec<usize> = (0..is_kept.len()).filter(|&place| !is_kept[place]).collect();
-        self.bound = match kept.last() {
-            Some(&last) => rank(top, self.question, &self.states, last),
-            None => f64::NEG_INFINITY,
-        };
+        self.bound = kept.last().map_or(f64::NEG_INFINITY, |&last| ranks[last]);
         let all = std::mem::replace(&mut self.states, self.layout.states(kept.len()));
         for (states, all) in self.states.iter_mut().zip(&all) {
             states.merge(all, kept.iter().copied().zip(0..));

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::quality::FixedState;
 use perflab_store::segment::NULL_ID;
 
-use crate::algebra::Aggregate;
+use crate::algebra::{Aggregate, Order};
 use crate::distinct::Distinct;
 use crate::local::{Ends, Local, MomentSums, Pairs, WeightSums};
 use crate::sketch::Sketch;
@@ -156,12 +156,12 @@ impl States {
         let places = pairs.iter().map(|&(from, into)| (from as usize, into as usize));
         match (self, local) {
             (Self::Sum(sums), Local::Count(tallies)) => {
-                places.for_each(|(from, into)| sums[into] += tallies.get(from).1);
+                tallies.add_to(sums, places);
             }
             (Self::Sum(sums), Local::Samples(local)) => {
                 places.for_each(|(from, into)| sums[into] += local.get(from, |a, b| a + b));
             }
-            (Self::Moments(moments), Local::Moments { sums, middle }) => {
+            (Self::Moments(moments), Local::Moments { sums, middle, .. }) => {
                 places.for_each(|(from, into)| {
                     let sums = sums.get(from, MomentSums::joined);
                     moments[into].merge(&Moments::around(*middle, sums));
@@ -231,6 +231,17 @@ impl States {
             }
             _ => unreachable!("states are made for the same aggregates"),
         }
+    }
+
+    /// What the first so many groups are ordered by: the smaller, the further ahead. Groups
+    /// without a value come last.
+    pub(crate) fn ranks(&self, aggregate: &Aggregate, order: Order, groups: usize) -> Vec<f64> {
+        let sign = if order == Order::Descending { -1.0 } else { 1.0 };
+        if let Self::Sum(sums) = self {
+            return sums[..groups].iter().map(|sum| sum * sign).collect();
+        }
+        let rank = |group| self.finish(aggregate, group).map_or(f64::INFINITY, |v| v * sign);
+        (0..groups).map(rank).collect()
     }
 
     /// `None`: the group has no value to compute it from.

@@ -1,6 +1,6 @@
 //! The groups of an answer: which of them come first, and what is said of them.
 
-use crate::algebra::{Order, Question, Top};
+use crate::algebra::{Question, Top};
 use crate::limits::Budget;
 use crate::prepare::Plan;
 use crate::states::{Layout, States};
@@ -58,7 +58,7 @@ impl Table {
         let question = plan.question;
         let shown: Vec<usize> = match question.top {
             None => (0..self.groups.len()).collect(),
-            Some(top) => first(top, question, &self.states, self.groups.len()),
+            Some(top) => first(top, &ranks(top, question, &self.states, self.groups.len())),
         };
         budget.check_groups(shown.len())?;
         let row = |&place: &usize| AnswerRow {
@@ -108,17 +108,14 @@ fn finished(question: &Question, states: &[States], place: usize) -> Vec<Option<
     states.map(|(states, aggregate)| states.finish(aggregate, place)).collect()
 }
 
-/// What a group is ordered by: the smaller, the further ahead. Groups without a value come last.
-pub(crate) fn rank(top: Top, question: &Question, states: &[States], place: usize) -> f64 {
-    let value = states[top.by].finish(&question.aggregates[top.by], place);
-    let value = value.map(|value| if top.order == Order::Descending { -value } else { value });
-    value.unwrap_or(f64::INFINITY)
+/// What so many groups are ordered by.
+pub(crate) fn ranks(top: Top, question: &Question, states: &[States], groups: usize) -> Vec<f64> {
+    states[top.by].ranks(&question.aggregates[top.by], top.order, groups)
 }
 
-/// The places of the first of so many groups, in order.
-pub(crate) fn first(top: Top, question: &Question, states: &[States], count: usize) -> Vec<usize> {
-    let mut groups: Vec<(f64, usize)> =
-        (0..count).map(|place| (rank(top, question, states, place), place)).collect();
+/// The places of the first groups, in order.
+pub(crate) fn first(top: Top, ranks: &[f64]) -> Vec<usize> {
+    let mut groups: Vec<(f64, usize)> = ranks.iter().copied().zip(0..).collect();
     let compare = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0);
     if top.count < groups.len() {
         groups.select_nth_unstable_by(top.count, compare);

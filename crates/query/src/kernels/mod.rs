@@ -240,6 +240,29 @@ impl<A: Copy + Default> Lanes<A> {
         }
     }
 
+    /// The groups of the first so many of which a state passes a test.
+    pub(crate) fn find(&self, groups: usize, test: impl Fn(&A) -> bool, into: &mut Vec<u32>) {
+        fn find<const LANES: usize, A>(
+            states: &[[A; LANES]],
+            test: impl Fn(&A) -> bool,
+            into: &mut Vec<u32>,
+        ) {
+            // Without branches: which of them pass can't be foreseen.
+            into.resize(states.len() + 1, 0);
+            let mut found = 0;
+            for (group, lanes) in (0_u32..).zip(states) {
+                into[found] = group;
+                found += usize::from(lanes.iter().any(&test));
+            }
+            into.truncate(found);
+        }
+        if self.lanes == 1 {
+            find(&self.states.as_chunks::<1>().0[..groups], test, into);
+        } else {
+            find(&self.states.as_chunks::<LANES>().0[..groups], test, into);
+        }
+    }
+
     /// The state of a group: its parts, put together.
     pub(crate) fn get(&self, group: usize, join: impl Fn(A, A) -> A) -> A {
         let parts = &self.states[group * self.lanes..][..self.lanes];
