@@ -5,9 +5,10 @@ use hashbrown::HashMap;
 use perflab_store::segment::Snapshot;
 
 use super::stacks::{Sides, Stacks};
-use crate::QueryError;
 use crate::error::GRAPH_EDGES_MAX;
+use crate::limits::Budget;
 use crate::selection::Selection;
+use crate::{Limits, QueryError};
 
 /// The frames of lists, and which of them are next to each other.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,9 +53,11 @@ pub fn graph(
     a: &Selection,
     b: Option<&Selection>,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Graph, QueryError> {
-    let stacks = Stacks::of_vectors(column, a, b, snapshot)?;
-    let counted = Counted::new(&stacks)?;
+    let budget = Budget::of(limits);
+    let stacks = Stacks::of_vectors(column, a, b, snapshot, &budget)?;
+    let counted = Counted::new(&stacks, &budget)?;
     let mut order: Vec<usize> =
         (0..stacks.frames.len()).filter(|&frame| counted.is_seen[frame]).collect();
     let size = |frame: usize| counted.total[frame].size();
@@ -89,7 +92,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(stacks: &Stacks<'_>) -> Result<Self, QueryError> {
+    fn new(stacks: &Stacks<'_>, budget: &Budget<'_>) -> Result<Self, QueryError> {
         let count = stacks.frames.len();
         let mut counted = Self {
             is_seen: vec![false; count],
@@ -97,7 +100,12 @@ impl Counted {
             own: vec![Sides::default(); count],
             edges: HashMap::default(),
         };
-        stacks.each(|list, load| counted.add(list, load))?;
+        stacks.each(|list, load| {
+            budget.check()?;
+            let edges = counted.edges.len();
+            counted.add(list, load)?;
+            budget.take((counted.edges.len() - edges) * size_of::<((u32, u32), Sides)>())
+        })?;
         Ok(counted)
     }
 

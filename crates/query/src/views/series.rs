@@ -6,6 +6,7 @@ use perflab_store::segment::Snapshot;
 
 use crate::algebra::{Dimension, Question};
 use crate::group::CellKey;
+use crate::limits::Budget;
 use crate::{Limits, QueryError, Value, answer};
 
 /// One line per group, one point per bucket.
@@ -35,13 +36,17 @@ pub fn series(
     question: &Question,
     starts: &[i64],
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Series, QueryError> {
-    let mut groups = answer(question, snapshot, &Limits::default())?;
+    let mut groups = answer(question, snapshot, limits)?;
     if question.top.is_none() {
         groups
             .rows
             .sort_by(|x, y| x.group.partial_cmp(&y.group).unwrap_or(std::cmp::Ordering::Equal));
     }
+    let values = size_of::<Vec<f64>>() + question.aggregates.len() * size_of::<Option<f64>>();
+    Budget::of(limits)
+        .take(groups.rows.len().saturating_mul(starts.len()).saturating_mul(values))?;
     let empty = vec![vec![None; question.aggregates.len()]; starts.len()];
     let line =
         |row: crate::AnswerRow| Line { group: row.group, whole: row.values, points: empty.clone() };
@@ -49,7 +54,7 @@ pub fn series(
     let mut over_time = question.clone();
     over_time.top = None;
     over_time.group_by.push(Dimension::Time(starts.to_vec()));
-    let points = answer(&over_time, snapshot, &Limits::default())?;
+    let points = answer(&over_time, snapshot, limits)?;
     let keys = |group: &[Value]| group.iter().map(CellKey::of).collect::<Vec<_>>();
     let places: HashMap<Vec<CellKey>, usize, RandomState> =
         lines.iter().enumerate().map(|(place, line)| (keys(&line.group), place)).collect();

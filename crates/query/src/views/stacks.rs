@@ -11,7 +11,8 @@ use perflab_model::Kind;
 use perflab_store::segment::{ColumnData, ListTable, Segment, SegmentColumn, Snapshot};
 
 use crate::QueryError;
-use crate::selection::{RowNumbers, Selection, of_segments};
+use crate::limits::Budget;
+use crate::selection::{RowNumbers, Scan, Selection, of_segments};
 use crate::source::found;
 
 /// What something weighs in one selection of rows.
@@ -85,9 +86,10 @@ impl<'s> Stacks<'s> {
         a: &Selection,
         b: Option<&Selection>,
         snapshot: &'s Snapshot,
+        budget: &Budget<'_>,
     ) -> Result<Self, QueryError> {
         check_kind(column, snapshot)?;
-        Self::new((column, Kind::Vector), a, b, snapshot)
+        Self::new((column, Kind::Vector), a, b, snapshot, budget)
     }
 
     /// Of a column of lists, by its name and kind.
@@ -96,8 +98,11 @@ impl<'s> Stacks<'s> {
         a: &Selection,
         b: Option<&Selection>,
         snapshot: &'s Snapshot,
+        budget: &Budget<'_>,
     ) -> Result<Self, QueryError> {
-        let parts = of_segments(snapshot, |segment| Part::new(column, a, b, segment))?;
+        let a = Scan::new(a, snapshot, budget)?;
+        let b = b.map(|b| Scan::new(b, snapshot, budget)).transpose()?;
+        let parts = of_segments(snapshot, |segment| Part::new(column, &a, b.as_ref(), segment))?;
         let rows_scanned = parts.iter().map(|part| part.rows_scanned).sum();
         let mut stacks =
             Self { frames: Vec::new(), parts, without: Sides::default(), rows_scanned };
@@ -125,10 +130,10 @@ impl<'s> Stacks<'s> {
     }
 
     /// Shows each list that a row has, as numbers of frames from the root to the leaf.
-    pub(crate) fn each<E>(
+    pub(crate) fn each(
         &self,
-        mut see: impl FnMut(&[u32], Sides) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut see: impl FnMut(&[u32], Sides) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
         let mut list = Vec::new();
         for part in &self.parts {
             let Some(lists) = part.lists else { continue };
@@ -148,13 +153,15 @@ impl<'s> Stacks<'s> {
 impl<'s> Part<'s> {
     fn new(
         column: (&str, Kind),
-        a: &Selection,
-        b: Option<&Selection>,
+        a: &Scan<'_>,
+        b: Option<&Scan<'_>>,
         segment: &'s Segment,
     ) -> Result<Self, QueryError> {
         let lists = segment.lists();
         lists.map_or(Ok(()), ListTable::check)?;
-        let mut loads = vec![Sides::default(); lists.map_or(0, ListTable::len) + 1];
+        let count = lists.map_or(0, ListTable::len) + 1;
+        a.budget().take(count * size_of::<Sides>())?;
+        let mut loads = vec![Sides::default(); count];
         let mut rows_scanned = add_loads(column, a, segment, &mut loads, |sides| &mut sides.a)?;
         if let Some(b) = b {
             rows_scanned += add_loads(column, b, segment, &mut loads, |sides| &mut sides.b)?;
@@ -166,7 +173,7 @@ impl<'s> Part<'s> {
 /// Adds what each row weighs to its list; returns how many rows were looked at.
 fn add_loads(
     (name, kind): (&str, Kind),
-    selection: &Selection,
+    scan: &Scan<'_>,
     segment: &Segment,
     loads: &mut [Sides],
     side: impl Fn(&mut Sides) -> &mut Load,
@@ -177,7 +184,7 @@ fn add_loads(
     };
     let (weights, hits) = (segment.weights()?, RowNumbers::new("hits", segment)?);
     let without = loads.len() - 1;
-    selection.each_row(segment, |row| {
+    scan.each_row(segment, |row| {
         let id = ids.map_or(without, |ids| ids.get(row) as usize);
         let samples = hits.get(row).unwrap_or(1.0);
         *side(&mut loads[id]) += Load { weight: weights.get(row), samples };

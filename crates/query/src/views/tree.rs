@@ -5,9 +5,10 @@ use hashbrown::HashMap;
 use perflab_store::segment::Snapshot;
 
 use super::stacks::{Sides, Stacks};
-use crate::QueryError;
 use crate::error::TREE_NODES_MAX;
+use crate::limits::Budget;
 use crate::selection::Selection;
+use crate::{Limits, QueryError};
 
 /// How many nodes of a tree are shown where nobody says otherwise.
 pub const NODES_MAX: usize = 10_000;
@@ -71,8 +72,10 @@ pub fn tree(
     a: &Selection,
     b: Option<&Selection>,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Tree, QueryError> {
-    let stacks = Stacks::of_vectors(&question.column, a, b, snapshot)?;
+    let budget = Budget::of(limits);
+    let stacks = Stacks::of_vectors(&question.column, a, b, snapshot, &budget)?;
     let mut merged = Merged::new();
     let focus = match &question.fold {
         Fold::FromRoot | Fold::FromLeaf => None,
@@ -80,7 +83,13 @@ pub fn tree(
     };
     let mut path = Vec::new();
     stacks.each(|list, load| {
-        if question.fold.path(list, focus, &mut path) { merged.add(&path, load) } else { Ok(()) }
+        budget.check()?;
+        if !question.fold.path(list, focus, &mut path) {
+            return Ok(());
+        }
+        let nodes = merged.nodes.len();
+        merged.add(&path, load)?;
+        budget.take((merged.nodes.len() - nodes) * size_of::<MergedNode>())
     })?;
     merged.add_up();
     Ok(Tree {

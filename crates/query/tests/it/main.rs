@@ -9,5 +9,6 @@ mod data;
 mod differs;
 mod export;
 mod expression;
+mod limits;
 mod reference;
 mod views;

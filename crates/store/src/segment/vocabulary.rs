@@ -5,7 +5,7 @@
 //! strings per column and `BYTES_MAX` bytes per dataset. A column beyond is given up: it has no
 //! numbers any more, and its strings are numbered anew by every question.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -30,6 +30,8 @@ pub struct Vocabularies {
     columns: RwLock<HashMap<String, Arc<Vocabulary>>>,
     bytes: Arc<AtomicUsize>,
     entries_max: usize,
+    /// The only columns that it is for, and whose the others are.
+    beside: Option<(HashSet<String>, Arc<Self>)>,
 }
 
 impl Default for Vocabularies {
@@ -41,11 +43,23 @@ impl Default for Vocabularies {
 impl Vocabularies {
     /// With another limit of strings for each column.
     pub fn with_entries_max(entries_max: usize) -> Self {
-        Self { columns: RwLock::default(), bytes: Arc::default(), entries_max }
+        Self { columns: RwLock::default(), bytes: Arc::default(), entries_max, beside: None }
+    }
+
+    /// Beside others: of its own for these columns, and the others' for the rest. So that what is
+    /// computed for one question is forgotten with it.
+    pub fn beside(others: Arc<Self>, columns: impl IntoIterator<Item = String>) -> Self {
+        let new = Self::with_entries_max(others.entries_max);
+        Self { beside: Some((columns.into_iter().collect(), others)), ..new }
     }
 
     /// That of a column's strings.
     pub fn of(&self, column: &str) -> Arc<Vocabulary> {
+        if let Some((own, others)) = &self.beside
+            && !own.contains(column)
+        {
+            return others.of(column);
+        }
         let columns = self.columns.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(vocabulary) = columns.get(column) {
             return Arc::clone(vocabulary);
@@ -178,8 +192,6 @@ impl Entries {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::buffer::Buffer;
     use perflab_model::{Batch, Kind, Nanos, Schema, SchemaState};
 
@@ -237,5 +249,14 @@ mod tests {
         assert!(vocabulary.is_given_up());
         assert_eq!(ids(&segment(&[Some("a")]), &vocabulary), None);
         assert_eq!(vocabulary.strings().count(), 4, "no more is kept than the limit");
+    }
+
+    #[test]
+    fn what_stands_beside_others_numbers_its_own_columns() {
+        let dataset = Arc::new(Vocabularies::default());
+        let beside = Vocabularies::beside(Arc::clone(&dataset), ["s".to_owned()]);
+        assert_eq!(ids(&segment(&[Some("x")]), &beside.of("s")), Some(vec![1, 0]));
+        assert_eq!(dataset.of("s").strings().count(), 1, "only null");
+        assert!(Arc::ptr_eq(&beside.of("t"), &dataset.of("t")));
     }
 }
