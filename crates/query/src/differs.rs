@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_model::Kind;
-use perflab_store::segment::Snapshot;
+use perflab_store::segment::{Snapshot, Way};
 
 use crate::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
 use crate::group::CellKey;
@@ -21,7 +21,7 @@ use crate::limits::Budget;
 use crate::numbering::text_bytes;
 use crate::selection::Selection;
 use crate::statistics::{chi_squared_p, false_discovery};
-use crate::views::{Sides, Stacks, bin_weights};
+use crate::views::{ListColumn, Scans, Sides, Stacks, bin_weights};
 use crate::{Limits, QueryError, Value, answer};
 
 /// The most columns that are looked at, in the order of their names.
@@ -248,20 +248,25 @@ impl Search<'_> {
     /// The items of lists that A has most of.
     fn items(
         &self,
-        column: (&str, Kind),
+        (name, kind): (&str, Kind),
         add: &mut impl FnMut(Is, f64, f64),
     ) -> Result<(), QueryError> {
         let budget = Budget::of(self.limits);
-        let stacks = Stacks::new(column, self.a, Some(self.b), self.snapshot, &budget)?;
-        let mut loads = vec![Sides::default(); stacks.frames.len()];
+        let scans = Scans::new(self.a, Some(self.b), self.snapshot, &budget)?;
+        let column = ListColumn { name, kind, way: Way::Forward };
+        let stacks = Stacks::new(column, &scans, self.snapshot)?;
+        let names = stacks.names();
+        budget.take(names.count() * size_of::<(&str, Sides)>())?;
+        let mut loads = vec![Sides::default(); names.count()];
         stacks.each(|list, load| {
             budget.check()?;
             let items: BTreeSet<u32> = list.iter().copied().collect();
             items.into_iter().for_each(|item| loads[item as usize] += load);
             Ok(())
         })?;
-        let mut items: Vec<(&str, Sides)> = stacks.frames.iter().copied().zip(loads).collect();
-        items.retain(|(_, load)| load.a.weight > 0.0);
+        let in_a = (0_u32..).zip(loads).filter(|(_, load)| load.a.weight > 0.0);
+        let mut items: Vec<(&str, Sides)> =
+            in_a.map(|(item, load)| (names.get(item), load)).collect();
         items.sort_by(|(x, m), (y, n)| n.a.weight.total_cmp(&m.a.weight).then(x.cmp(y)));
         for (item, load) in items.into_iter().take(VALUES_MAX) {
             add(Is::Item(item.to_owned()), load.a.weight, load.b.weight);

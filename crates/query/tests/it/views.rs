@@ -1,6 +1,7 @@
 //! Views against references that look at one row after the other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use perflab_query::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
 use perflab_query::views::{
@@ -8,7 +9,7 @@ use perflab_query::views::{
     distribution, graph, samples, series, tree,
 };
 use perflab_query::{Limits, Selection, Value, answer};
-use perflab_store::segment::Snapshot;
+use perflab_store::segment::{Snapshot, Vocabularies};
 use proptest::prelude::*;
 
 use crate::data::{Cell, Row, row, segment_of};
@@ -113,6 +114,23 @@ fn cut(rows: &[Row], at: usize) -> Snapshot {
     Snapshot::of([segment_of(left), segment_of(right)])
 }
 
+/// With few numbers for strings and lists, so that the dataset may have too many of them; and with
+/// some of them given by a question about one of the segments.
+fn numbered(snapshot: Snapshot, entries_max: usize) -> Snapshot {
+    let vocabularies = Arc::new(Vocabularies::with_entries_max(entries_max));
+    let all = Snapshot { vocabularies, ..snapshot };
+    let first = Snapshot { segments: all.segments[..1].to_vec(), ..all.clone() };
+    for fold in [Fold::FromRoot, Fold::FromLeaf] {
+        let question = question(fold, NODES_MAX);
+        tree(&question, &Selection::default(), None, &first, &Limits::default()).unwrap();
+    }
+    all
+}
+
+fn entries_max() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0), 1_usize..12, Just(1 << 20)]
+}
+
 fn fold() -> impl Strategy<Value = Fold> {
     prop_oneof![
         Just(Fold::FromRoot),
@@ -125,10 +143,11 @@ fn fold() -> impl Strategy<Value = Fold> {
 proptest! {
     #[test]
     fn a_tree_has_every_prefix_with_its_rows(
-        rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, fold in fold(), start in 0_i64..100,
+        rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, fold in fold(), start in 0_i64..100, entries_max in entries_max(),
     ) {
         let (a, b) = (from(start, 100), has_b());
-        let tree = tree(&question(fold.clone(), NODES_MAX), &a, Some(&b), &cut(&rows, at), &Limits::default()).unwrap();
+        let snapshot = numbered(cut(&rows, at), entries_max);
+        let tree = tree(&question(fold.clone(), NODES_MAX), &a, Some(&b), &snapshot, &Limits::default()).unwrap();
         let loads = loads(&rows, &a, &b);
         let expected = reference(&fold, &loads);
         prop_assert_eq!(tree.nodes.len(), expected.len());
@@ -163,9 +182,25 @@ proptest! {
     }
 
     #[test]
-    fn a_graph_counts_each_list_once(rows in prop::collection::vec(row(), 0..60), at in 0_usize..60) {
+    fn what_is_shown_does_not_depend_on_the_order_of_segments_or_on_numbers(
+        rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, fold in fold(),
+        nodes_max in 0_usize..12, entries_max in entries_max(),
+    ) {
+        // Whole weights, whose sums are the same in every order.
+        let rows: Vec<Row> = rows.into_iter().map(|row| Row { weight: row.weight.round(), ..row }).collect();
+        let snapshot = cut(&rows, at);
+        let mut turned = numbered(snapshot.clone(), entries_max);
+        turned.segments.reverse();
+        // Some lists are only those of rows that are not asked for.
+        let (question, some) = (question(fold, nodes_max), from(30, 100));
+        let shown = |snapshot| tree(&question, &some, None, snapshot, &Limits::default()).unwrap();
+        prop_assert_eq!(shown(&snapshot), shown(&turned));
+    }
+
+    #[test]
+    fn a_graph_counts_each_list_once(rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, entries_max in entries_max()) {
         let (a, b) = (from(20, 100), has_b());
-        let graph = graph("v", 1000, &a, Some(&b), &cut(&rows, at), &Limits::default()).unwrap();
+        let graph = graph("v", 1000, &a, Some(&b), &numbered(cut(&rows, at), entries_max), &Limits::default()).unwrap();
         let (mut nodes, mut edges) = (BTreeMap::<String, Sides>::new(), BTreeMap::<_, Sides>::new());
         for (stack, load) in loads(&rows, &a, &b) {
             let Some(stack) = stack else { continue };
