@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use perflab_query::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
 use perflab_query::views::{
-    Bins, DistributionQuestion, Fold, Load, NODES_MAX, Node, OTHER, Sides, Tree, TreeQuestion,
-    distribution, graph, samples, series, tree,
+    Bins, DistributionQuestion, Fold, Line, Load, NODES_MAX, Node, OTHER, Sides, Tree,
+    TreeQuestion, distribution, graph, samples, series, tree,
 };
 use perflab_query::{Limits, Selection, Value, answer};
 use perflab_store::segment::{Snapshot, Vocabularies};
@@ -285,6 +285,10 @@ proptest! {
         let found = series(&question, &starts, &snapshot, &Limits::default()).unwrap();
         let groups = answer(&question, &snapshot, &Limits::default()).unwrap().rows.len();
         prop_assert_eq!(found.lines.len(), groups);
+        let is_before = |x: &Line, y: &Line| {
+            x.whole[0] > y.whole[0] || (x.whole[0] == y.whole[0] && x.group < y.group)
+        };
+        prop_assert!(found.lines.is_sorted_by(is_before));
         for line in &found.lines {
             for (bucket, range) in [(0, 30), (30, 60), (60, 1000)].into_iter().enumerate() {
                 let question = Question { range: Some(range), top: None, ..question.clone() };
