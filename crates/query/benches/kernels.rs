@@ -15,37 +15,64 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use perflab_model::{Batch, Nanos, Schema, SchemaState};
+use perflab_model::{Batch, ListKind, Nanos, Schema, SchemaState};
 use perflab_query::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
-use perflab_query::{Limits, answer};
+use perflab_query::views::{Fold, NODES_MAX, TreeQuestion, tree};
+use perflab_query::{Limits, Selection, answer};
 use perflab_store::segment::{Segment, Snapshot, Source, build};
 
 const SEGMENTS: usize = 16;
 const ROWS_PER_SEGMENT: usize = 1 << 20;
 const ROUNDS: usize = 7;
+const PROFILE_SEGMENTS: usize = 20;
+const PROFILE_ROWS_PER_SEGMENT: usize = 1_000_000;
+const STACKS: u64 = 100_000;
+const FRAMES: u64 = 20_000;
 /// Thirty days.
 const SPAN_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
 
 fn main() {
+    // Cargo gives a flag of its own.
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let is_wanted = |what: &str| wanted.as_ref().is_none_or(|wanted| what.contains(wanted));
+    let mut questions = questions();
+    questions.retain(|(what, _)| is_wanted(what));
+    if !questions.is_empty() {
+        measure(SEGMENTS, generate, &questions, |question, snapshot| {
+            answer(question, snapshot, &Limits::default()).unwrap().rows.len()
+        });
+    }
+    let mut trees = trees();
+    trees.retain(|(what, _)| is_wanted(what));
+    if !trees.is_empty() {
+        measure(PROFILE_SEGMENTS, profile, &trees, |(question, selection), snapshot| {
+            tree(question, selection, None, snapshot, &Limits::default()).unwrap().nodes.len()
+        });
+    }
+}
+
+/// Prints how long each question takes over generated segments, and how large its answer is.
+fn measure<Q>(
+    segments: usize,
+    generate: fn(usize) -> Segment,
+    questions: &[(&'static str, Q)],
+    ask: impl Fn(&Q, &Snapshot) -> usize,
+) {
     let start = Instant::now();
-    let snapshot = Snapshot::of((0..SEGMENTS).map(generate));
-    let rows = SEGMENTS * ROWS_PER_SEGMENT;
+    let snapshot = Snapshot::of((0..segments).map(generate));
+    let rows: usize = snapshot.segments.iter().map(|segment| segment.rows()).sum();
     let bytes: usize = snapshot.segments.iter().map(|segment| segment.bytes()).sum();
     println!(
-        "{rows} rows in {SEGMENTS} segments, {} bytes per row, made in {:.1} s",
+        "{rows} rows in {segments} segments, {} bytes per row, made in {:.1} s",
         bytes / rows,
         start.elapsed().as_secs_f64()
     );
-    // Cargo gives a flag of its own.
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let mut questions = questions();
-    questions.retain(|(what, _)| wanted.as_ref().is_none_or(|wanted| what.contains(wanted)));
     let mut times = vec![Vec::new(); questions.len()];
     for _ in 0..=ROUNDS {
         for ((_, question), times) in questions.iter().zip(&mut times) {
             let (start, cpu) = (Instant::now(), cpu_seconds());
-            let groups = answer(question, &snapshot, &Limits::default()).unwrap().rows.len();
-            times.push((start.elapsed().as_secs_f64(), cpu_seconds() - cpu, groups));
+            let size = ask(question, &snapshot);
+            times.push((start.elapsed().as_secs_f64(), cpu_seconds() - cpu, size));
         }
     }
     for ((what, _), times) in questions.iter().zip(&mut times) {
@@ -54,7 +81,7 @@ fn main() {
         let least =
             |of: fn(&(f64, f64, usize)) -> f64| times.iter().map(of).fold(f64::MAX, f64::min);
         println!(
-            "{what:32} {:>8.1} ms {:>6.2} ns/row, {} groups (first: {:.0} ms)",
+            "{what:32} {:>8.1} ms {:>6.2} ns/row, {} groups or nodes (first: {:.0} ms)",
             least(|time| time.0) * 1e3,
             least(|time| time.1) * 1e9 / rows as f64,
             times[0].2,
@@ -142,6 +169,20 @@ fn questions() -> Vec<(&'static str, Question)> {
     ]
 }
 
+/// Of the stacks that have one of twenty tags.
+fn trees() -> Vec<(&'static str, (TreeQuestion, Selection))> {
+    let test = Test::Any(vec!["tag-7".to_owned()]);
+    let condition = Condition { column: "tags".to_owned(), test };
+    let selection = Selection { range: None, any_of: vec![vec![condition]] };
+    let folds = [
+        ("tree of a tag, from the root", Fold::FromRoot),
+        ("tree of a tag, from the leaf", Fold::FromLeaf),
+        ("tree of a tag, callees", Fold::Callees(frame(3, 5))),
+    ];
+    let question = |fold| TreeQuestion { column: "stack".to_owned(), fold, nodes_max: NODES_MAX };
+    folds.map(|(what, fold)| (what, (question(fold), selection.clone()))).to_vec()
+}
+
 struct Random(u64);
 
 impl Random {
@@ -193,6 +234,35 @@ fn generate(segment: usize) -> Segment {
         }
         let weight = if random.next().is_multiple_of(10) { 10.0 } else { 1.0 };
         row.commit(Nanos(at * (SPAN_NS / rows)), weight).unwrap();
+    }
+    let built = build(&[Source::Batch(&batch)]).unwrap();
+    Segment::open(&built.rows, built.lists.as_ref()).unwrap()
+}
+
+/// Stacks part at each of their first frames, until each is alone.
+fn frame(depth: u32, stack: u64) -> String {
+    let alone = STACKS.ilog2() + 1;
+    let branch = stack >> (alone - depth.min(alone));
+    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (u64::from(depth) << 32 | branch));
+    random.next();
+    format!("library::module::function_{:05}", random.next() % FRAMES)
+}
+
+/// A sample of a stack per row, with two tags.
+fn profile(segment: usize) -> Segment {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (segment as u64 + 1));
+    let mut batch = Batch::new(Arc::new(SchemaState::new(Schema::default())));
+    let stacks: Vec<Vec<String>> = (0..STACKS)
+        .map(|stack| (0..25 + (stack % 31) as u32).map(|depth| frame(depth, stack)).collect())
+        .collect();
+    for n in 0..PROFILE_ROWS_PER_SEGMENT {
+        let stack = &stacks[random.skewed(STACKS as f64) as usize];
+        let tag = format!("tag-{}", random.next() % 20);
+        let mut row = batch.begin_row();
+        row.strings("stack", ListKind::Vector, stack.iter().map(String::as_str)).unwrap();
+        row.strings("tags", ListKind::Set, ["all", tag.as_str()]).unwrap();
+        let at = (segment * PROFILE_ROWS_PER_SEGMENT + n) as i64;
+        row.commit(Nanos(at), (1 + random.next() % 3) as f64).unwrap();
     }
     let built = build(&[Source::Batch(&batch)]).unwrap();
     Segment::open(&built.rows, built.lists.as_ref()).unwrap()

@@ -13,13 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_model::Kind;
-use perflab_store::segment::Snapshot;
+use perflab_store::segment::{Snapshot, Way};
 
 use crate::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
 use crate::group::CellKey;
+use crate::limits::Budget;
+use crate::numbering::text_bytes;
 use crate::selection::Selection;
 use crate::statistics::{chi_squared_p, false_discovery};
-use crate::views::{Sides, Stacks, bin_weights};
+use crate::views::{ListColumn, Scans, Sides, Stacks, bin_weights};
 use crate::{Limits, QueryError, Value, answer};
 
 /// The most columns that are looked at, in the order of their names.
@@ -63,6 +65,15 @@ impl Finding {
     pub fn effect(&self) -> f64 {
         self.share_a - self.share_b
     }
+
+    fn bytes(&self) -> usize {
+        let text = match &self.is {
+            Is::Value(value) => text_bytes(value),
+            Is::Item(item) => item.len(),
+            Is::Between(..) | Is::Missing => 0,
+        };
+        size_of::<Self>() + self.column.len() + text
+    }
 }
 
 /// What rows have in common.
@@ -84,15 +95,20 @@ pub fn differs(
     b: &Selection,
     count: usize,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Differences, QueryError> {
-    let search = Search { a, b, snapshot, sizes: (Size::of(a, snapshot)?, Size::of(b, snapshot)?) };
+    let sizes = (Size::of(a, snapshot, limits)?, Size::of(b, snapshot, limits)?);
+    let search = Search { a, b, snapshot, limits, sizes };
+    let budget = Budget::of(limits);
     let mut columns: BTreeMap<&str, BTreeSet<Kind>> = BTreeMap::new();
     for column in snapshot.segments.iter().flat_map(|segment| segment.columns()) {
         columns.entry(column.name()).or_default().insert(column.kind());
     }
     let mut seen = Vec::new();
     for (name, kinds) in columns.iter().take(COLUMNS_MAX) {
+        let before = seen.len();
         search.column(name, kinds, &mut seen)?;
+        budget.take(seen[before..].iter().map(Finding::bytes).sum())?;
     }
     let looked_at = seen.len();
     let columns_left_out = columns.len().saturating_sub(COLUMNS_MAX);
@@ -119,9 +135,9 @@ struct Size {
 }
 
 impl Size {
-    fn of(selection: &Selection, snapshot: &Snapshot) -> Result<Self, QueryError> {
+    fn of(selection: &Selection, snapshot: &Snapshot, limits: &Limits) -> Result<Self, QueryError> {
         let asked = vec![Aggregate::Count, Aggregate::EffectiveSize(None)];
-        let answer = answer(&selection.question(Vec::new(), asked), snapshot, &Limits::default())?;
+        let answer = answer(&selection.question(Vec::new(), asked), snapshot, limits)?;
         let value = |at: usize| answer.rows.first().and_then(|row| row.values[at]).unwrap_or(0.0);
         Ok(Self { weight: value(0), rows: value(1) })
     }
@@ -135,6 +151,7 @@ struct Search<'s> {
     a: &'s Selection,
     b: &'s Selection,
     snapshot: &'s Snapshot,
+    limits: &'s Limits,
     sizes: (Size, Size),
 }
 
@@ -171,7 +188,7 @@ impl Search<'_> {
     fn with_value(&self, selection: &Selection, name: &str) -> Result<f64, QueryError> {
         let condition = Condition { column: name.to_owned(), test: Test::NotNull };
         let question = narrowed(selection.question(Vec::new(), vec![Aggregate::Count]), &condition);
-        let answer = answer(&question, self.snapshot, &Limits::default())?;
+        let answer = answer(&question, self.snapshot, self.limits)?;
         Ok(answer.rows.first().and_then(|row| row.values[0]).unwrap_or(0.0))
     }
 
@@ -181,12 +198,12 @@ impl Search<'_> {
         let top = Top { count: VALUES_MAX, by: 0, order: Order::Descending };
         let mut question = self.a.question(by.clone(), vec![Aggregate::Count]);
         question.top = Some(top);
-        let mut in_a = counts(&question, self.snapshot)?;
+        let mut in_a = counts(&question, self.snapshot, self.limits)?;
         in_a.sort_by(|(x, _), (y, _)| x.partial_cmp(y).unwrap_or(std::cmp::Ordering::Equal));
         let texts = in_a.iter().filter_map(|(value, _)| text(value)).collect();
         let condition = Condition { column: name.to_owned(), test: Test::In(texts) };
         let question = narrowed(self.b.question(by, vec![Aggregate::Count]), &condition);
-        let in_b = counts(&question, self.snapshot)?;
+        let in_b = counts(&question, self.snapshot, self.limits)?;
         let in_b: HashMap<CellKey, f64, RandomState> =
             in_b.into_iter().map(|(value, b)| (CellKey::of(&value), b)).collect();
         let both = |(value, a): (Value, f64)| {
@@ -202,8 +219,8 @@ impl Search<'_> {
         if borders.is_empty() {
             borders = self.quantiles(self.a, name)?;
         }
-        let a = bin_weights(name, &borders, self.a, self.snapshot)?;
-        let b = bin_weights(name, &borders, self.b, self.snapshot)?;
+        let a = bin_weights(name, &borders, self.a, self.snapshot, self.limits)?;
+        let b = bin_weights(name, &borders, self.b, self.snapshot, self.limits)?;
         for (n, (a, b)) in a.into_iter().zip(b).enumerate() {
             let from = (n > 0).then(|| borders[n]);
             let end = (n + 2 < borders.len()).then(|| borders[n + 1]);
@@ -217,8 +234,7 @@ impl Search<'_> {
     fn quantiles(&self, selection: &Selection, name: &str) -> Result<Vec<f64>, QueryError> {
         let quantile = |n: usize| Aggregate::Percentile(n as f64 / RANGES as f64, name.to_owned());
         let asked = (0..=RANGES).map(quantile).collect();
-        let answer =
-            answer(&selection.question(Vec::new(), asked), self.snapshot, &Limits::default())?;
+        let answer = answer(&selection.question(Vec::new(), asked), self.snapshot, self.limits)?;
         let values = answer.rows.into_iter().flat_map(|row| row.values).flatten();
         let mut borders: Vec<f64> = values.collect();
         borders.dedup();
@@ -232,18 +248,25 @@ impl Search<'_> {
     /// The items of lists that A has most of.
     fn items(
         &self,
-        column: (&str, Kind),
+        (name, kind): (&str, Kind),
         add: &mut impl FnMut(Is, f64, f64),
     ) -> Result<(), QueryError> {
-        let stacks = Stacks::new(column, self.a, Some(self.b), self.snapshot)?;
-        let mut loads = vec![Sides::default(); stacks.frames.len()];
+        let budget = Budget::of(self.limits);
+        let scans = Scans::new(self.a, Some(self.b), self.snapshot, &budget)?;
+        let column = ListColumn { name, kind, way: Way::Forward };
+        let stacks = Stacks::new(column, &scans, self.snapshot)?;
+        let names = stacks.names();
+        budget.take(names.count() * size_of::<(&str, Sides)>())?;
+        let mut loads = vec![Sides::default(); names.count()];
         stacks.each(|list, load| {
+            budget.check()?;
             let items: BTreeSet<u32> = list.iter().copied().collect();
             items.into_iter().for_each(|item| loads[item as usize] += load);
-            Ok::<_, QueryError>(())
+            Ok(())
         })?;
-        let mut items: Vec<(&str, Sides)> = stacks.frames.iter().copied().zip(loads).collect();
-        items.retain(|(_, load)| load.a.weight > 0.0);
+        let in_a = (0_u32..).zip(loads).filter(|(_, load)| load.a.weight > 0.0);
+        let mut items: Vec<(&str, Sides)> =
+            in_a.map(|(item, load)| (names.get(item), load)).collect();
         items.sort_by(|(x, m), (y, n)| n.a.weight.total_cmp(&m.a.weight).then(x.cmp(y)));
         for (item, load) in items.into_iter().take(VALUES_MAX) {
             add(Is::Item(item.to_owned()), load.a.weight, load.b.weight);
@@ -275,8 +298,12 @@ fn g_statistic(a: (f64, f64), b: (f64, f64)) -> f64 {
     if all > 0.0 { (2.0 * (side(a) + side(b))).max(0.0) } else { 0.0 }
 }
 
-fn counts(question: &Question, snapshot: &Snapshot) -> Result<Vec<(Value, f64)>, QueryError> {
-    let rows = answer(question, snapshot, &Limits::default())?.rows.into_iter();
+fn counts(
+    question: &Question,
+    snapshot: &Snapshot,
+    limits: &Limits,
+) -> Result<Vec<(Value, f64)>, QueryError> {
+    let rows = answer(question, snapshot, limits)?.rows.into_iter();
     let count = |mut row: crate::AnswerRow| Some((row.group.pop()?, row.values[0]?));
     Ok(rows.filter_map(count).collect())
 }

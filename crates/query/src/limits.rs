@@ -62,15 +62,19 @@ pub struct Thresholds {
     pub round_bytes: usize,
 }
 
+impl Thresholds {
+    const USUAL: Self = Self {
+        table_bytes: 128 << 20,
+        segment_groups: 1 << 18,
+        groups_per_row: 32,
+        partition_bits: 16,
+        round_bytes: 1 << 30,
+    };
+}
+
 impl Default for Thresholds {
     fn default() -> Self {
-        Self {
-            table_bytes: 128 << 20,
-            segment_groups: 1 << 18,
-            groups_per_row: 32,
-            partition_bits: 16,
-            round_bytes: 1 << 30,
-        }
+        Self::USUAL
     }
 }
 
@@ -85,6 +89,11 @@ pub(crate) struct Budget<'l> {
 impl<'l> Budget<'l> {
     pub(crate) fn new(limits: &'l Limits, thresholds: &'l Thresholds) -> Self {
         Self { limits, thresholds, used: AtomicUsize::new(0) }
+    }
+
+    /// With the usual thresholds.
+    pub(crate) fn of(limits: &'l Limits) -> Self {
+        Self::new(limits, &Thresholds::USUAL)
     }
 
     /// Whether to go on.

@@ -204,7 +204,8 @@ impl Interner {
     }
 }
 
-fn text_bytes(value: &Value) -> usize {
+/// What the text of a value takes.
+pub(crate) fn text_bytes(value: &Value) -> usize {
     match value {
         Value::String(string) => string.len(),
         Value::List(items) => items.iter().map(|item| size_of::<String>() + item.len()).sum(),

@@ -1,18 +1,19 @@
 //! The rows that are looked at one after the other, for what no aggregate says.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use perflab_model::Kind;
-use perflab_store::segment::{Segment, SegmentColumn, Snapshot, Vocabularies};
+use arrow::buffer::BooleanBuffer;
+use perflab_store::segment::{ColumnData, Ints, Segment, Snapshot};
 use rayon::prelude::*;
 
+use crate::QueryError;
 use crate::algebra::{Aggregate, Condition, Dimension, Question};
 use crate::filter::{Conditions, Filter, Masks};
-use crate::group::Cells;
-use crate::{QueryError, Value};
+use crate::limits::Budget;
 
-/// How many rows are tested together.
-const BLOCK_ROWS: usize = 4096;
+/// How many rows are tested together, and how often it is asked whether to go on.
+pub(crate) const BLOCK_ROWS: usize = 4096;
 
 /// Which rows of a dataset are meant.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,50 +31,6 @@ impl Selection {
         Question { range, any_of, group_by, aggregates, ..Question::default() }
     }
 
-    /// Shows each of these rows of a segment, from the first to the last; returns how many were
-    /// looked at.
-    pub(crate) fn each_row(
-        &self,
-        segment: &Segment,
-        mut see: impl FnMut(usize),
-    ) -> Result<u64, QueryError> {
-        let rows = self.rows(segment)?;
-        let conditions = Conditions::new(&self.any_of, &Vocabularies::default())?;
-        let Some(filter) = Filter::new(&conditions, segment)? else {
-            return Ok(rows.len() as u64);
-        };
-        let mut chosen = Vec::new();
-        for block in blocks(&rows) {
-            choose(&filter, block, &mut chosen);
-            chosen.iter().for_each(|&row| see(row));
-        }
-        Ok(rows.len() as u64)
-    }
-
-    /// The last of these rows of a segment, up to a number, from the last to the first; and how
-    /// many were looked at.
-    pub(crate) fn last_rows(
-        &self,
-        segment: &Segment,
-        count: usize,
-    ) -> Result<(Vec<usize>, u64), QueryError> {
-        let conditions = Conditions::new(&self.any_of, &Vocabularies::default())?;
-        let Some(filter) = Filter::new(&conditions, segment)? else {
-            return Ok((Vec::new(), 0));
-        };
-        let (mut found, mut chosen, mut scanned) = (Vec::new(), Vec::new(), 0);
-        for block in blocks(&self.rows(segment)?).rev() {
-            if found.len() >= count {
-                break;
-            }
-            scanned += block.len() as u64;
-            choose(&filter, block, &mut chosen);
-            found.extend(chosen.iter().rev());
-        }
-        found.truncate(count);
-        Ok((found, scanned))
-    }
-
     /// The rows of the range; times ascend.
     pub(crate) fn rows(&self, segment: &Segment) -> Result<Range<usize>, QueryError> {
         let times = segment.times()?;
@@ -83,22 +40,111 @@ impl Selection {
     }
 }
 
+/// A selection, ready for all segments.
+#[derive(Debug)]
+pub(crate) struct Scan<'q> {
+    selection: &'q Selection,
+    conditions: Conditions<'q>,
+    budget: &'q Budget<'q>,
+}
+
+impl<'q> Scan<'q> {
+    pub(crate) fn new(
+        selection: &'q Selection,
+        snapshot: &Snapshot,
+        budget: &'q Budget<'q>,
+    ) -> Result<Self, QueryError> {
+        let conditions = Conditions::new(&selection.any_of, &snapshot.vocabularies)?;
+        Ok(Self { selection, conditions, budget })
+    }
+
+    /// What may still be used, to count what is made of the rows.
+    pub(crate) fn budget(&self) -> &Budget<'q> {
+        self.budget
+    }
+
+    /// Shows each of the rows of a segment, from the first to the last; returns how many were
+    /// looked at.
+    pub(crate) fn each_row(
+        &self,
+        segment: &Segment,
+        mut see: impl FnMut(usize),
+    ) -> Result<u64, QueryError> {
+        self.each_block(segment, |rows| {
+            rows.iter().for_each(|&row| see(row));
+            Ok(())
+        })
+    }
+
+    /// The same, for what may fail or has to stop: shows some rows at a time.
+    pub(crate) fn each_block(
+        &self,
+        segment: &Segment,
+        mut see: impl FnMut(&[usize]) -> Result<(), QueryError>,
+    ) -> Result<u64, QueryError> {
+        let rows = self.selection.rows(segment)?;
+        let Some(mut chooser) = self.chooser(segment)? else { return Ok(rows.len() as u64) };
+        for block in blocks(&rows) {
+            self.budget.check()?;
+            see(chooser.choose(block))?;
+        }
+        Ok(rows.len() as u64)
+    }
+
+    /// The last of the rows of a segment, up to a number, from the last to the first; and how many
+    /// were looked at.
+    pub(crate) fn last_rows(
+        &self,
+        segment: &Segment,
+        count: usize,
+    ) -> Result<(Vec<usize>, u64), QueryError> {
+        let Some(mut chooser) = self.chooser(segment)? else { return Ok((Vec::new(), 0)) };
+        let (mut found, mut scanned) = (Vec::new(), 0);
+        for block in blocks(&self.selection.rows(segment)?).rev() {
+            if found.len() >= count {
+                break;
+            }
+            self.budget.check()?;
+            scanned += block.len() as u64;
+            found.extend(chooser.choose(block).iter().rev());
+        }
+        found.truncate(count);
+        Ok((found, scanned))
+    }
+
+    /// `None` when no row of the segment can be meant.
+    fn chooser<'s>(&self, segment: &'s Segment) -> Result<Option<Chooser<'s>>, QueryError> {
+        let filter = Filter::new(&self.conditions, segment)?;
+        let new = |filter| Chooser { filter, masks: Masks::default(), rows: Vec::new() };
+        Ok(filter.map(new))
+    }
+}
+
+/// Finds the rows of a segment that meet a filter, in room that is used again.
+struct Chooser<'s> {
+    filter: Filter<'s>,
+    masks: Masks,
+    rows: Vec<usize>,
+}
+
+impl Chooser<'_> {
+    fn choose(&mut self, block: Range<usize>) -> &[usize] {
+        self.rows.clear();
+        if self.filter.is_all() {
+            self.rows.extend(block);
+            return &self.rows;
+        }
+        let start = block.start;
+        let places = self.filter.select(block, &mut self.masks);
+        self.rows.extend(places.iter().map(|&place| start + place as usize));
+        &self.rows
+    }
+}
+
 pub(crate) fn blocks(rows: &Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {
     let Range { start, end } = *rows;
     let starts = (start..end).step_by(BLOCK_ROWS);
     starts.map(move |start| start..end.min(start + BLOCK_ROWS))
-}
-
-/// The rows of a block that meet a filter.
-fn choose(filter: &Filter<'_>, block: Range<usize>, into: &mut Vec<usize>) {
-    into.clear();
-    if filter.is_all() {
-        into.extend(block);
-        return;
-    }
-    let (start, mut masks) = (block.start, Masks::default());
-    let places = filter.select(block, &mut masks);
-    into.extend(places.iter().map(|&place| start + place as usize));
 }
 
 /// What each segment has of something, in the order of the segments.
@@ -109,23 +155,51 @@ pub(crate) fn of_segments<'s, T: Send>(
     snapshot.segments.par_iter().map(|segment| of(segment)).collect()
 }
 
-/// The numbers of a name in a segment, row by row.
-#[derive(Debug)]
-pub(crate) struct RowNumbers<'s>(Cells<'s>);
+/// What all segments have together, in one sum for each thread. The segments of a thread follow
+/// each other, so that sums do not depend on which thread was faster.
+pub(crate) fn sums_of_segments<'s, T: Send>(
+    snapshot: &'s Snapshot,
+    start: impl Fn() -> Result<T, QueryError> + Sync,
+    add: impl Fn(&mut T, &'s Segment) -> Result<(), QueryError> + Sync,
+) -> Result<Vec<T>, QueryError> {
+    let of_thread = snapshot.segments.len().div_ceil(rayon::current_num_threads()).max(1);
+    let sum = |segments: &'s [Arc<Segment>]| {
+        let mut sum = start()?;
+        segments.iter().try_for_each(|segment| add(&mut sum, segment))?;
+        Ok(sum)
+    };
+    snapshot.segments.par_chunks(of_thread).map(sum).collect()
+}
+
+/// The numbers of a name in a segment, row by row; of a row with both kinds, the integer.
+#[derive(Debug, Default)]
+pub(crate) struct RowNumbers<'s> {
+    ints: Option<(&'s Ints, Option<&'s BooleanBuffer>)>,
+    floats: Option<&'s [f64]>,
+}
 
 impl<'s> RowNumbers<'s> {
     pub(crate) fn new(name: &str, segment: &'s Segment) -> Result<Self, QueryError> {
-        let is_number = |column: &&SegmentColumn| matches!(column.kind(), Kind::Int | Kind::Float);
-        let columns: Vec<_> = segment.columns_named(name).filter(is_number).collect();
-        Ok(Self(Cells::new(&columns, segment)?))
+        let mut numbers = Self::default();
+        for column in segment.columns_named(name) {
+            match column.data()? {
+                ColumnData::Int { values, validity } => {
+                    numbers.ints = Some((values, validity.as_ref()));
+                }
+                ColumnData::Float { values } => numbers.floats = Some(values),
+                ColumnData::String { .. } | ColumnData::List { .. } => {}
+            }
+        }
+        Ok(numbers)
     }
 
     pub(crate) fn get(&self, row: usize) -> Option<f64> {
-        match self.0.value(row) {
+        if let Some((values, valid)) = self.ints
+            && valid.is_none_or(|valid| valid.value(row))
+        {
             #[expect(clippy::cast_precision_loss, reason = "numbers are floats in all views")]
-            Value::Int(value) => Some(value as f64),
-            Value::Float(value) => Some(value),
-            Value::Null | Value::String(_) | Value::List(_) | Value::Time(_) => None,
+            return Some(values.get(row) as f64);
         }
+        self.floats.map(|values| values[row]).filter(|value| !value.is_nan())
     }
 }

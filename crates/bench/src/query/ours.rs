@@ -78,7 +78,7 @@ impl Perflab {
                     nodes_max: NODES_MAX,
                 };
                 let stopwatch = Stopwatch::start();
-                let tree = tree(&question, &selection, None, &self.samples)?;
+                let tree = tree(&question, &selection, None, &self.samples, &Limits::default())?;
                 let ms = stopwatch.elapsed().as_secs_f64() * 1e3;
                 Ok(OurAnswer { ms, rows: vec![(Vec::new(), tree.nodes[0].total.a.weight)] })
             }

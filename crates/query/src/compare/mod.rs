@@ -20,6 +20,8 @@ use perflab_store::segment::Snapshot;
 
 use crate::algebra::{Aggregate, Condition, Dimension, Order, Question, Top};
 use crate::group::CellKey;
+use crate::limits::Budget;
+use crate::numbering::text_bytes;
 use crate::statistics::{NORMAL_95, normal_p, student_95, student_p};
 use crate::{AnswerRow, Limits, QueryError, Value, answer};
 
@@ -123,6 +125,7 @@ pub fn compare(
     question: &Question,
     against: &Against,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Compared, QueryError> {
     if let Some(top) = question.top
         && top.by >= question.aggregates.len()
@@ -130,10 +133,10 @@ pub fn compare(
         return Err(QueryError::Order(top.by));
     }
     let (asked, plan) = with_sizes(question);
-    let a = answer(&asked, snapshot, &Limits::default())?;
-    let b = answer(&against.question(&asked), snapshot, &Limits::default())?;
+    let a = answer(&asked, snapshot, limits)?;
+    let b = answer(&against.question(&asked), snapshot, limits)?;
     let rows_scanned = a.rows_scanned + b.rows_scanned;
-    let mut pairs: Vec<Pair> = joined(a.rows, b.rows, against.shift());
+    let mut pairs: Vec<Pair> = joined(a.rows, b.rows, against.shift(), &Budget::of(limits))?;
     pairs.sort_by(|x, y| x.group.partial_cmp(&y.group).unwrap_or(Ordering::Equal));
     if let Some(top) = question.top {
         pairs = first(pairs, top);
@@ -272,12 +275,22 @@ fn welch(change: Change, a: MeanError, b: MeanError) -> Change {
     change.judged(variance.sqrt(), student_95(freedom), |t| student_p(t, freedom))
 }
 
-fn joined(a: Vec<AnswerRow>, b: Vec<AnswerRow>, shift: i64) -> Vec<Pair> {
-    let keys = |group: &[Value]| group.iter().map(CellKey::of).collect::<Vec<_>>();
+fn joined(
+    a: Vec<AnswerRow>,
+    b: Vec<AnswerRow>,
+    shift: i64,
+    budget: &Budget<'_>,
+) -> Result<Vec<Pair>, QueryError> {
+    let keys = |group: &[Value]| -> Result<Vec<CellKey>, QueryError> {
+        let text: usize = group.iter().map(text_bytes).sum();
+        budget.take(size_of::<Pair>() + group.len() * size_of::<CellKey>() + text)?;
+        budget.check()?;
+        Ok(group.iter().map(CellKey::of).collect())
+    };
     let mut places: HashMap<Vec<CellKey>, usize, RandomState> = HashMap::default();
     let mut pairs = Vec::new();
     for row in a {
-        places.insert(keys(&row.group), pairs.len());
+        places.insert(keys(&row.group)?, pairs.len());
         pairs.push(Pair { group: row.group, a: row.values, b: Vec::new() });
     }
     for mut row in b {
@@ -286,12 +299,12 @@ fn joined(a: Vec<AnswerRow>, b: Vec<AnswerRow>, shift: i64) -> Vec<Pair> {
                 *time = time.saturating_add(shift);
             }
         }
-        match places.get(&keys(&row.group)) {
+        match places.get(&keys(&row.group)?) {
             Some(&place) => pairs[place].b = row.values,
             None => pairs.push(Pair { group: row.group, a: Vec::new(), b: row.values }),
         }
     }
-    pairs
+    Ok(pairs)
 }
 
 /// The groups that are first in A or first in B, in the order of A. Groups that are not there come

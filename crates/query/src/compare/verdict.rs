@@ -14,14 +14,18 @@
 //! With three runs a side, all of one side must lie beyond all of the other to be told apart,
 //! which happens by chance once in ten times: more runs make better verdicts.
 
+use std::convert::Infallible;
+
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_store::segment::{Segment, Snapshot};
 use rayon::prelude::*;
 
 use crate::group::{CellKey, Cells};
-use crate::selection::{RowNumbers, Selection, of_segments};
-use crate::{QueryError, Value};
+use crate::limits::Budget;
+use crate::numbering::text_bytes;
+use crate::selection::{RowNumbers, Scan, Selection, of_segments};
+use crate::{Limits, QueryError, Value};
 
 /// With fewer runs on a side, the verdict is unknown.
 pub const RUNS_MIN: usize = 3;
@@ -84,13 +88,26 @@ pub struct Judgement {
 
 /// Judges the runs after a change against those before it.
 pub fn verdict(before: &[f64], after: &[f64], rule: &Rule) -> Judgement {
+    let Ok(judgement) = judgement(before, after, rule, || Ok::<_, Infallible>(()));
+    judgement
+}
+
+/// Asks before every draw whether to go on.
+fn judgement<E>(
+    before: &[f64],
+    after: &[f64],
+    rule: &Rule,
+    go_on: impl Fn() -> Result<(), E>,
+) -> Result<Judgement, E> {
     let has_meaning =
         before.iter().all(|run| *run > 0.0) && after.iter().all(|run| run.is_finite());
     let has_runs = before.len().min(after.len()) >= RUNS_MIN;
     let (median_before, median_after) = (median(before), median(after));
-    let interval = (has_meaning && has_runs).then(|| interval(before, after, rule.confidence));
+    let interval = (has_meaning && has_runs)
+        .then(|| interval(before, after, rule.confidence, go_on))
+        .transpose()?;
     let medians = median_before.zip(median_after).filter(|_| has_meaning);
-    Judgement {
+    Ok(Judgement {
         verdict: interval.map_or(Verdict::Unknown, |interval| rule.verdict(interval)),
         runs_before: before.len(),
         runs_after: after.len(),
@@ -98,7 +115,7 @@ pub fn verdict(before: &[f64], after: &[f64], rule: &Rule) -> Judgement {
         after: median_after,
         change: medians.map(|(before, after)| after / before - 1.0),
         interval,
-    }
+    })
 }
 
 impl Rule {
@@ -136,18 +153,23 @@ fn median_of(runs: &mut [f64]) -> f64 {
     clippy::cast_sign_loss,
     reason = "a part of a small number"
 )]
-fn interval(before: &[f64], after: &[f64], confidence: f64) -> (f64, f64) {
+fn interval<E>(
+    before: &[f64],
+    after: &[f64],
+    confidence: f64,
+    go_on: impl Fn() -> Result<(), E>,
+) -> Result<(f64, f64), E> {
     let mut random = Random(SEED);
-    let mut changes: Vec<f64> = (0..DRAWS)
-        .map(|_| {
-            let before = random.median(before);
-            random.median(after) / before - 1.0
-        })
-        .collect();
+    let mut changes = Vec::with_capacity(DRAWS);
+    for _ in 0..DRAWS {
+        go_on()?;
+        let before = random.median(before);
+        changes.push(random.median(after) / before - 1.0);
+    }
     changes.sort_unstable_by(f64::total_cmp);
     let outside = ((1.0 - confidence.clamp(0.0, 1.0)) / 2.0 * DRAWS as f64) as usize;
     let outside = outside.min(DRAWS / 2 - 1);
-    (changes[outside], changes[DRAWS - 1 - outside])
+    Ok((changes[outside], changes[DRAWS - 1 - outside]))
 }
 
 /// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
@@ -191,9 +213,11 @@ pub fn judge(
     after: &Selection,
     rule: &Rule,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Vec<Judged>, QueryError> {
-    let (before, after) =
-        (runs(series, value, before, snapshot)?, runs(series, value, after, snapshot)?);
+    let budget = Budget::of(limits);
+    let before = runs(series, value, &Scan::new(before, snapshot, &budget)?, snapshot)?;
+    let after = runs(series, value, &Scan::new(after, snapshot, &budget)?, snapshot)?;
     let mut all: HashMap<Vec<CellKey>, Sides, RandomState> = HashMap::default();
     for (side, runs) in [before, after].into_iter().enumerate() {
         for (series, run) in runs {
@@ -204,11 +228,11 @@ pub fn judge(
     let all: Vec<_> = all.into_values().collect();
     let mut judged: Vec<Judged> = all
         .into_par_iter()
-        .map(|(series, [before, after])| Judged {
-            series,
-            judgement: verdict(&before, &after, rule),
+        .map(|(series, [before, after])| {
+            let judgement = judgement(&before, &after, rule, || budget.check())?;
+            Ok(Judged { series, judgement })
         })
-        .collect();
+        .collect::<Result<_, QueryError>>()?;
     judged.sort_by(|x, y| x.series.partial_cmp(&y.series).unwrap_or(std::cmp::Ordering::Equal));
     Ok(judged)
 }
@@ -217,10 +241,10 @@ pub fn judge(
 fn runs(
     series: &[String],
     value: &str,
-    selection: &Selection,
+    scan: &Scan<'_>,
     snapshot: &Snapshot,
 ) -> Result<Vec<(Vec<Value>, f64)>, QueryError> {
-    let of_segment = |segment| runs_of(series, value, selection, segment);
+    let of_segment = |segment| runs_of(series, value, scan, segment);
     let runs = of_segments(snapshot, of_segment)?.concat();
     if runs.len() > MEASUREMENTS_MAX { Err(QueryError::TooManyMeasurements) } else { Ok(runs) }
 }
@@ -228,7 +252,7 @@ fn runs(
 fn runs_of(
     series: &[String],
     value: &str,
-    selection: &Selection,
+    scan: &Scan<'_>,
     segment: &Segment,
 ) -> Result<Vec<(Vec<Value>, f64)>, QueryError> {
     let mut cells = Vec::new();
@@ -236,13 +260,20 @@ fn runs_of(
         cells.push(Cells::new(&segment.columns_named(name).collect::<Vec<_>>(), segment)?);
     }
     let (numbers, mut runs) = (RowNumbers::new(value, segment)?, Vec::new());
-    selection.each_row(segment, |row| {
-        // One too many is enough to refuse them.
-        if let Some(number) = numbers.get(row)
-            && runs.len() <= MEASUREMENTS_MAX
-        {
+    scan.each_block(segment, |rows| {
+        let before = runs.len();
+        for &row in rows {
+            let Some(number) = numbers.get(row) else { continue };
             runs.push((cells.iter().map(|cells| cells.value(row)).collect(), number));
         }
+        scan.budget().take(runs[before..].iter().map(run_bytes).sum())?;
+        if runs.len() > MEASUREMENTS_MAX { Err(QueryError::TooManyMeasurements) } else { Ok(()) }
     })?;
     Ok(runs)
+}
+
+/// What a run takes, with its series once more as a key.
+fn run_bytes((series, _): &(Vec<Value>, f64)) -> usize {
+    let values: usize = series.iter().map(|value| size_of::<Value>() + text_bytes(value)).sum();
+    size_of::<(Vec<Value>, f64)>() + 2 * values
 }

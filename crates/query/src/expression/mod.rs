@@ -28,10 +28,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use perflab_model::Kind;
-use perflab_store::segment::{Computed, Segment, Snapshot};
+use perflab_store::segment::{Computed, Segment, Snapshot, Vocabularies};
 
-use crate::QueryError;
+use crate::limits::Budget;
 use crate::selection::{Selection, blocks, of_segments};
+use crate::{Limits, QueryError};
 use evaluate::{NULL, Numbers, Texts};
 use parse::{DEPTH_MAX, Form, Part};
 use typed::{Kinds, Typed};
@@ -114,6 +115,7 @@ pub fn derived(
     snapshot: &Snapshot,
     range: Option<(i64, i64)>,
     expressions: &[(String, Expression)],
+    limits: &Limits,
 ) -> Result<Snapshot, QueryError> {
     for (name, _) in expressions {
         let is_stored = |segment: &Arc<Segment>| segment.columns_named(name).next().is_some();
@@ -136,13 +138,17 @@ pub fn derived(
         let failed = |error| QueryError::Expression { column: name.clone(), error };
         typed.push((name, found.map_err(failed)?));
     }
-    let with_columns = |segment: &Segment| with_columns(segment, &typed, &selection);
+    let budget = Budget::of(limits);
+    let with_columns = |segment: &Segment| with_columns(segment, &typed, &selection, &budget);
     let made = of_segments(snapshot, with_columns)?;
     let both = snapshot.segments.iter().zip(made);
+    // The dataset never forgets a string that it has numbered: it gets none of the computed ones.
+    let names = expressions.iter().map(|(name, _)| name.clone());
+    let vocabularies = Vocabularies::beside(Arc::clone(&snapshot.vocabularies), names);
     Ok(Snapshot {
         segments: both.map(|(old, new)| new.map_or_else(|| Arc::clone(old), Arc::new)).collect(),
         missing: snapshot.missing.clone(),
-        vocabularies: Arc::clone(&snapshot.vocabularies),
+        vocabularies: Arc::new(vocabularies),
     })
 }
 
@@ -160,6 +166,7 @@ fn with_columns(
     segment: &Segment,
     typed: &[(&String, Typed)],
     selection: &Selection,
+    budget: &Budget<'_>,
 ) -> Result<Option<Segment>, QueryError> {
     let rows = selection.rows(segment)?;
     if rows.is_empty() {
@@ -168,25 +175,41 @@ fn with_columns(
     let mut columns = Vec::new();
     for (name, typed) in typed {
         let column = match typed {
-            Typed::Number(number) => numbers(Numbers::new(number, segment)?, &rows, segment.rows()),
-            Typed::Text(text) => texts(Texts::new(text, segment)?, &rows, segment.rows()),
+            Typed::Number(number) => {
+                numbers(Numbers::new(number, segment)?, &rows, segment.rows(), budget)?
+            }
+            Typed::Text(text) => texts(Texts::new(text, segment)?, &rows, segment.rows(), budget)?,
         };
         columns.push(((*name).clone(), column));
     }
     Ok(Some(segment.with_columns(columns)?))
 }
 
-fn numbers(mut numbers: Numbers<'_>, rows: &Range<usize>, count: usize) -> Computed {
+fn numbers(
+    mut numbers: Numbers<'_>,
+    rows: &Range<usize>,
+    count: usize,
+    budget: &Budget<'_>,
+) -> Result<Computed, QueryError> {
+    budget.take(count * size_of::<f64>())?;
     let mut values = vec![f64::NAN; count];
     for block in blocks(rows) {
+        budget.check()?;
         values[block.clone()].copy_from_slice(&numbers.of(block));
     }
-    Computed::Float(values)
+    Ok(Computed::Float(values))
 }
 
-fn texts(mut texts: Texts<'_>, rows: &Range<usize>, count: usize) -> Computed {
+fn texts(
+    mut texts: Texts<'_>,
+    rows: &Range<usize>,
+    count: usize,
+    budget: &Budget<'_>,
+) -> Result<Computed, QueryError> {
+    budget.take(count * size_of::<(u32, Option<u32>)>())?;
     let mut codes = vec![NULL; count];
     for block in blocks(rows) {
+        budget.check()?;
         codes[block.clone()].copy_from_slice(&texts.of(block));
     }
     let last = codes.iter().filter(|&&code| code != NULL).max();
@@ -200,7 +223,8 @@ fn texts(mut texts: Texts<'_>, rows: &Range<usize>, count: usize) -> Computed {
     for (place, (_, code)) in (0_u32..).zip(&sorted) {
         places[*code as usize] = Some(place);
     }
+    budget.take(sorted.iter().map(|(text, _)| size_of::<String>() + text.len()).sum())?;
     let strings = sorted.iter().map(|(text, _)| (*text).to_owned()).collect();
     let place = |code: u32| places.get(code as usize).copied().flatten();
-    Computed::String { codes: codes.into_iter().map(place).collect(), strings }
+    Ok(Computed::String { codes: codes.into_iter().map(place).collect(), strings })
 }

@@ -3,7 +3,8 @@
 use perflab_store::segment::{Segment, Snapshot};
 
 use crate::algebra::Aggregate;
-use crate::selection::{RowNumbers, Selection, of_segments};
+use crate::limits::Budget;
+use crate::selection::{RowNumbers, Scan, Selection, of_segments, sums_of_segments};
 use crate::{Limits, QueryError, answer};
 
 /// The most bins of a histogram.
@@ -53,13 +54,14 @@ pub fn distribution(
     a: &Selection,
     b: Option<&Selection>,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Distribution, QueryError> {
     if !(1..=BINS_MAX).contains(&question.count) {
         return Err(QueryError::Bins { count: question.count });
     }
     let mut ends: Option<(f64, f64)> = None;
     for selection in [Some(a), b].into_iter().flatten() {
-        let (least, most) = match ends_of(&question.column, selection, snapshot)? {
+        let (least, most) = match ends_of(&question.column, selection, snapshot, limits)? {
             Some(ends) => ends,
             None => continue,
         };
@@ -70,13 +72,13 @@ pub fn distribution(
         Some((least, most)) => match question.bins {
             Bins::Linear => linear(least, most, question.count),
             Bins::Log => {
-                let positive = least_positive(&question.column, [Some(a), b], snapshot)?;
+                let positive = least_positive(&question.column, [Some(a), b], snapshot, limits)?;
                 logarithmic(least, positive, most, question.count)
             }
         },
     };
-    let heat_a = heat(question, &borders, a, snapshot)?;
-    let heat_b = b.map(|b| heat(question, &borders, b, snapshot)).transpose()?;
+    let heat_a = heat(question, &borders, a, snapshot, limits)?;
+    let heat_b = b.map(|b| heat(question, &borders, b, snapshot, limits)).transpose()?;
     Ok(Distribution {
         a: heat_a.all,
         rows_scanned: heat_a.rows_scanned + heat_b.as_ref().map_or(0, |heat| heat.rows_scanned),
@@ -91,9 +93,10 @@ fn ends_of(
     column: &str,
     selection: &Selection,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Option<(f64, f64)>, QueryError> {
     let ends = vec![Aggregate::Min(column.to_owned()), Aggregate::Max(column.to_owned())];
-    let answer = answer(&selection.question(Vec::new(), ends), snapshot, &Limits::default())?;
+    let answer = answer(&selection.question(Vec::new(), ends), snapshot, limits)?;
     Ok(answer.rows.first().and_then(|row| row.values[0].zip(row.values[1])))
 }
 
@@ -102,12 +105,15 @@ fn least_positive(
     column: &str,
     selections: [Option<&Selection>; 2],
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Option<f64>, QueryError> {
+    let budget = Budget::of(limits);
     let mut least: Option<f64> = None;
     for selection in selections.into_iter().flatten() {
+        let scan = Scan::new(selection, snapshot, &budget)?;
         let found = of_segments(snapshot, |segment| {
             let (numbers, mut least) = (RowNumbers::new(column, segment)?, f64::INFINITY);
-            selection.each_row(segment, |row| {
+            scan.each_row(segment, |row| {
                 let number = numbers.get(row).filter(|number| *number > 0.0);
                 least = least.min(number.unwrap_or(f64::INFINITY));
             })?;
@@ -156,8 +162,35 @@ struct Heat {
 }
 
 impl Heat {
-    fn new(bins: usize, buckets: usize) -> Self {
-        Self { all: vec![0.0; bins], buckets: vec![vec![0.0; bins]; buckets], rows_scanned: 0 }
+    fn new(bins: usize, buckets: usize, budget: &Budget<'_>) -> Result<Self, QueryError> {
+        let bytes = bins.saturating_mul(buckets + 1).saturating_mul(size_of::<f64>());
+        budget.take(bytes)?;
+        let buckets = vec![vec![0.0; bins]; buckets];
+        Ok(Self { all: vec![0.0; bins], buckets, rows_scanned: 0 })
+    }
+
+    fn add(
+        &mut self,
+        question: &DistributionQuestion,
+        borders: &[f64],
+        scan: &Scan<'_>,
+        segment: &Segment,
+    ) -> Result<(), QueryError> {
+        let numbers = RowNumbers::new(&question.column, segment)?;
+        let (times, weights) = (segment.times()?, segment.weights()?);
+        let Self { all, buckets, rows_scanned } = self;
+        let bins = all.len();
+        *rows_scanned += scan.each_row(segment, |row| {
+            let Some(number) = numbers.get(row) else { return };
+            let bin = borders.partition_point(|border| *border <= number);
+            let (bin, weight) = (bin.clamp(1, bins) - 1, weights.get(row));
+            all[bin] += weight;
+            let bucket = question.starts.partition_point(|start| *start <= times[row]);
+            if let Some(bucket) = bucket.checked_sub(1) {
+                buckets[bucket][bin] += weight;
+            }
+        })?;
+        Ok(())
     }
 
     fn merge(&mut self, other: &Self) {
@@ -174,39 +207,18 @@ fn heat(
     borders: &[f64],
     selection: &Selection,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Heat, QueryError> {
-    let of = |segment| heat_of(question, borders, selection, segment);
-    let mut all = Heat::new(borders.len().saturating_sub(1), question.starts.len());
-    of_segments(snapshot, of)?.iter().for_each(|heat| all.merge(heat));
-    Ok(all)
-}
-
-fn heat_of(
-    question: &DistributionQuestion,
-    borders: &[f64],
-    selection: &Selection,
-    segment: &Segment,
-) -> Result<Heat, QueryError> {
-    let numbers = RowNumbers::new(&question.column, segment)?;
-    let (times, weights) = (segment.times()?, segment.weights()?);
-    let bins = borders.len().saturating_sub(1);
-    let mut heat = Heat::new(bins, question.starts.len());
+    let budget = Budget::of(limits);
+    let scan = Scan::new(selection, snapshot, &budget)?;
+    let new = || Heat::new(borders.len().saturating_sub(1), question.starts.len(), &budget);
+    let mut all = new()?;
     // Without bins, what numbers there are have no weight.
-    if bins == 0 {
-        return Ok(heat);
+    if !all.all.is_empty() {
+        let add = |heat: &mut Heat, segment| heat.add(question, borders, &scan, segment);
+        sums_of_segments(snapshot, new, add)?.iter().for_each(|heat| all.merge(heat));
     }
-    let (mut all, mut buckets) = (vec![0.0; bins], std::mem::take(&mut heat.buckets));
-    heat.rows_scanned = selection.each_row(segment, |row| {
-        let Some(number) = numbers.get(row) else { return };
-        let bin = borders.partition_point(|border| *border <= number);
-        let (bin, weight) = (bin.clamp(1, bins) - 1, weights.get(row));
-        all[bin] += weight;
-        let bucket = question.starts.partition_point(|start| *start <= times[row]);
-        if let Some(bucket) = bucket.checked_sub(1) {
-            buckets[bucket][bin] += weight;
-        }
-    })?;
-    Ok(Heat { all, buckets, ..heat })
+    Ok(all)
 }
 
 /// The sum of the weights in each bin, the first and the last being open to their sides.
@@ -215,8 +227,9 @@ pub(crate) fn bin_weights(
     borders: &[f64],
     selection: &Selection,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Vec<f64>, QueryError> {
     let (column, count) = (column.to_owned(), borders.len());
     let question = DistributionQuestion { column, bins: Bins::Linear, count, starts: Vec::new() };
-    Ok(heat(&question, borders, selection, snapshot)?.all)
+    Ok(heat(&question, borders, selection, snapshot, limits)?.all)
 }

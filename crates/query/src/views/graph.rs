@@ -2,12 +2,13 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use perflab_store::segment::Snapshot;
+use perflab_store::segment::{Snapshot, Way};
 
-use super::stacks::{Sides, Stacks};
-use crate::QueryError;
+use super::stacks::{Scans, Sides, Stacks};
 use crate::error::GRAPH_EDGES_MAX;
+use crate::limits::Budget;
 use crate::selection::Selection;
+use crate::{Limits, QueryError};
 
 /// The frames of lists, and which of them are next to each other.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,22 +53,27 @@ pub fn graph(
     a: &Selection,
     b: Option<&Selection>,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Graph, QueryError> {
-    let stacks = Stacks::of_vectors(column, a, b, snapshot)?;
-    let counted = Counted::new(&stacks)?;
-    let mut order: Vec<usize> =
-        (0..stacks.frames.len()).filter(|&frame| counted.is_seen[frame]).collect();
-    let size = |frame: usize| counted.total[frame].size();
-    let name = |frame: usize| stacks.frames[frame];
+    let budget = Budget::of(limits);
+    let scans = Scans::new(a, b, snapshot, &budget)?;
+    let stacks = Stacks::of_vectors(column, Way::Forward, &scans, snapshot)?;
+    let counted = Counted::new(&stacks, &budget)?;
+    let names = stacks.names();
+    let is_seen = |frame: &u32| counted.is_seen[*frame as usize];
+    let mut order: Vec<u32> =
+        (0_u32..).zip(&counted.is_seen).map(|(frame, _)| frame).filter(is_seen).collect();
+    let size = |frame: u32| counted.total[frame as usize].size();
+    let name = |frame: u32| names.get(frame);
     order.sort_by(|&a, &b| size(b).total_cmp(&size(a)).then(name(a).cmp(name(b))));
     let nodes_left_out = order.len().saturating_sub(nodes_max);
     order.truncate(nodes_max);
-    let places: HashMap<usize, usize, RandomState> =
+    let places: HashMap<u32, usize, RandomState> =
         order.iter().enumerate().map(|(place, &frame)| (frame, place)).collect();
-    let node = |&frame: &usize| GraphNode {
+    let node = |&frame: &u32| GraphNode {
         frame: name(frame).to_owned(),
-        total: counted.total[frame],
-        own: counted.own[frame],
+        total: counted.total[frame as usize],
+        own: counted.own[frame as usize],
     };
     let edges = counted.edges(&places);
     Ok(Graph {
@@ -89,15 +95,21 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(stacks: &Stacks<'_>) -> Result<Self, QueryError> {
-        let count = stacks.frames.len();
+    fn new(stacks: &Stacks<'_>, budget: &Budget<'_>) -> Result<Self, QueryError> {
+        let count = stacks.names().count();
+        budget.take(count * size_of::<(bool, Sides, Sides)>())?;
         let mut counted = Self {
             is_seen: vec![false; count],
             total: vec![Sides::default(); count],
             own: vec![Sides::default(); count],
             edges: HashMap::default(),
         };
-        stacks.each(|list, load| counted.add(list, load))?;
+        stacks.each(|list, load| {
+            budget.check()?;
+            let edges = counted.edges.len();
+            counted.add(list, load)?;
+            budget.take((counted.edges.len() - edges) * size_of::<((u32, u32), Sides)>())
+        })?;
         Ok(counted)
     }
 
@@ -122,8 +134,8 @@ impl Counted {
     }
 
     /// Those between nodes that are shown.
-    fn edges(&self, places: &HashMap<usize, usize, RandomState>) -> Vec<Edge> {
-        let place = |frame: u32| places.get(&(frame as usize)).copied();
+    fn edges(&self, places: &HashMap<u32, usize, RandomState>) -> Vec<Edge> {
+        let place = |frame: u32| places.get(&frame).copied();
         let edge = |(&(parent, child), &total): (&(u32, u32), &Sides)| {
             Some(Edge { parent: place(parent)?, child: place(child)?, total })
         };

@@ -4,6 +4,7 @@
 
 mod distribution;
 mod graph;
+mod merged;
 mod samples;
 mod series;
 mod stacks;
@@ -14,6 +15,6 @@ pub use distribution::{BINS_MAX, Bins, Distribution, DistributionQuestion, distr
 pub use graph::{Edge, Graph, GraphNode, graph};
 pub use samples::{SAMPLES_MAX, Sample, Samples, samples};
 pub use series::{Line, Series, series};
-pub(crate) use stacks::Stacks;
+pub(crate) use stacks::{ListColumn, Scans, Stacks};
 pub use stacks::{Load, Sides};
 pub use tree::{Fold, NODES_MAX, Node, OTHER, Tree, TreeQuestion, tree};

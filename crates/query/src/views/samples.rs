@@ -7,8 +7,10 @@ use perflab_store::segment::{Segment, Snapshot};
 use rayon::prelude::*;
 
 use crate::group::Cells;
-use crate::selection::Selection;
-use crate::{QueryError, Value};
+use crate::limits::Budget;
+use crate::numbering::text_bytes;
+use crate::selection::{Scan, Selection};
+use crate::{Limits, QueryError, Value};
 
 /// The most rows that are shown as they are.
 pub const SAMPLES_MAX: usize = 100_000;
@@ -40,13 +42,16 @@ pub fn samples(
     columns: &[String],
     count: usize,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Samples, QueryError> {
     if count > SAMPLES_MAX {
         return Err(QueryError::TooManySamples { count });
     }
     let columns = if columns.is_empty() { all_columns(snapshot) } else { columns.to_vec() };
+    let budget = Budget::of(limits);
     let mut newest = Newest::default();
-    newest.find(selection, count, snapshot)?;
+    newest.find(selection, count, snapshot, &budget)?;
+    budget.take(newest.rows.len() * columns.len() * size_of::<Value>())?;
     // Columns are read only of segments that have one of the rows.
     let mut readers: BTreeMap<usize, Vec<Cells<'_>>> = BTreeMap::new();
     for (_, segment, _) in &newest.rows {
@@ -56,7 +61,9 @@ pub fn samples(
     }
     let row = |&(Reverse(time), segment, Reverse(row)): &Place| {
         let weight = snapshot.segments[segment].weights()?.get(row);
-        let values = readers[&segment].iter().map(|cells| cells.value(row)).collect();
+        let values: Vec<Value> = readers[&segment].iter().map(|cells| cells.value(row)).collect();
+        budget.check()?;
+        budget.take(values.iter().map(text_bytes).sum())?;
         Ok(Sample { time, weight, values })
     };
     let rows = newest.rows.iter().map(row).collect::<Result<_, QueryError>>()?;
@@ -83,7 +90,9 @@ impl Newest {
         selection: &Selection,
         count: usize,
         snapshot: &Snapshot,
+        budget: &Budget<'_>,
     ) -> Result<(), QueryError> {
+        let scan = Scan::new(selection, snapshot, budget)?;
         let mut ends = Vec::new();
         for (place, segment) in snapshot.segments.iter().enumerate() {
             let rows = selection.rows(segment)?;
@@ -98,7 +107,7 @@ impl Newest {
             }
             let find = |&(_, place): &(Reverse<i64>, usize)| {
                 let segment = &snapshot.segments[place];
-                let (rows, scanned) = selection.last_rows(segment, count)?;
+                let (rows, scanned) = scan.last_rows(segment, count)?;
                 let times = segment.times()?;
                 let places = rows.into_iter().map(|row| (Reverse(times[row]), place, Reverse(row)));
                 Ok((places.collect::<Vec<Place>>(), scanned))

@@ -1,13 +1,13 @@
 //! Lists that begin alike, merged: a flame graph as data.
 
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
-use perflab_store::segment::Snapshot;
+use perflab_store::segment::{Snapshot, Trie, Way};
 
-use super::stacks::{Sides, Stacks};
-use crate::QueryError;
+use super::merged::Merged;
+use super::stacks::{Known, Scans, Sides, Stacks};
 use crate::error::TREE_NODES_MAX;
+use crate::limits::Budget;
 use crate::selection::Selection;
+use crate::{Limits, QueryError};
 
 /// How many nodes of a tree are shown where nobody says otherwise.
 pub const NODES_MAX: usize = 10_000;
@@ -32,7 +32,8 @@ pub struct TreeQuestion {
     /// A column of vectors.
     pub column: String,
     pub fold: Fold,
-    /// How many nodes are shown; the smaller ones are merged into one [`OTHER`] below each node.
+    /// How many nodes are shown: the largest, of the same size those nearest to the root, and of
+    /// these by their names. The others are merged into one [`OTHER`] below each node.
     pub nodes_max: usize,
 }
 
@@ -71,34 +72,66 @@ pub fn tree(
     a: &Selection,
     b: Option<&Selection>,
     snapshot: &Snapshot,
+    limits: &Limits,
 ) -> Result<Tree, QueryError> {
-    let stacks = Stacks::of_vectors(&question.column, a, b, snapshot)?;
-    let mut merged = Merged::new();
-    let focus = match &question.fold {
-        Fold::FromRoot | Fold::FromLeaf => None,
-        Fold::Callees(frame) | Fold::Callers(frame) => stacks.frame(frame),
+    let budget = Budget::of(limits);
+    let scans = Scans::new(a, b, snapshot, &budget)?;
+    let way = match question.fold {
+        Fold::FromLeaf => Way::Backward,
+        Fold::FromRoot | Fold::Callees(_) | Fold::Callers(_) => Way::Forward,
     };
+    let stacks = Stacks::of_vectors(&question.column, way, &scans, snapshot)?;
+    let nodes = match (&question.fold, stacks.known()) {
+        (Fold::FromRoot | Fold::FromLeaf, Some(Known { trie, loads })) => {
+            let trie = trie.read();
+            Merged::new(&trie, loads, &budget)?.shown(&stacks.names(), question.nodes_max)
+        }
+        (fold, _) => {
+            let (trie, loads) = folded(fold, &stacks, &budget)?;
+            Merged::new(&trie, &loads, &budget)?.shown(&stacks.names(), question.nodes_max)
+        }
+    };
+    let Stacks { without, rows_scanned, .. } = stacks;
+    Ok(Tree { nodes, without, is_diff: b.is_some(), rows_scanned })
+}
+
+/// Lists that are in no trie of the dataset, in one of their own.
+fn folded(
+    fold: &Fold,
+    stacks: &Stacks<'_>,
+    budget: &Budget<'_>,
+) -> Result<(Trie, Vec<Sides>), QueryError> {
+    let focus = match fold {
+        Fold::FromRoot | Fold::FromLeaf => None,
+        Fold::Callees(frame) | Fold::Callers(frame) => stacks.names().find(frame),
+    };
+    let (mut trie, mut loads) = (Trie::default(), vec![Sides::default()]);
     let mut path = Vec::new();
     stacks.each(|list, load| {
-        if question.fold.path(list, focus, &mut path) { merged.add(&path, load) } else { Ok(()) }
+        budget.check()?;
+        if !fold.path(list, focus, &mut path) {
+            return Ok(());
+        }
+        let nodes = trie.nodes();
+        let number = trie.number(&path) as usize;
+        if number == loads.len() {
+            budget.take((trie.nodes() - nodes) * size_of::<u32>() + size_of::<Sides>())?;
+            loads.push(Sides::default());
+        }
+        loads[number] += load;
+        if trie.nodes() > TREE_NODES_MAX { Err(QueryError::TooManyNodes) } else { Ok(()) }
     })?;
-    merged.add_up();
-    Ok(Tree {
-        nodes: merged.shown(&stacks.frames, question.nodes_max),
-        without: stacks.without,
-        is_diff: b.is_some(),
-        rows_scanned: stacks.rows_scanned,
-    })
+    Ok((trie, loads))
 }
 
 impl Fold {
-    /// The frames of a list from the top of the tree on; false when the list is not in it.
+    /// The frames of a list, as it was read, from the top of the tree on; false when the list is
+    /// not in it.
     fn path(&self, list: &[u32], focus: Option<u32>, into: &mut Vec<u32>) -> bool {
         into.clear();
         let place = || list.iter().position(|&frame| Some(frame) == focus);
         match self {
-            Self::FromRoot => into.extend(list),
-            Self::FromLeaf => into.extend(list.iter().rev()),
+            Self::FromRoot | Self::FromLeaf => into.extend(list),
             Self::Callees(_) => match place() {
                 Some(place) => into.extend(&list[place..]),
                 None => return false,
@@ -109,102 +142,5 @@ impl Fold {
             },
         }
         true
-    }
-}
-
-/// A tree while lists are added to it; the root has number 0.
-struct Merged {
-    nodes: Vec<MergedNode>,
-    /// Nodes by their parent and frame.
-    places: HashMap<(u32, u32), u32, RandomState>,
-}
-
-struct MergedNode {
-    parent: u32,
-    frame: u32,
-    total: Sides,
-    own: Sides,
-}
-
-impl Merged {
-    fn new() -> Self {
-        let (total, own) = (Sides::default(), Sides::default());
-        Self {
-            nodes: vec![MergedNode { parent: 0, frame: u32::MAX, total, own }],
-            places: HashMap::default(),
-        }
-    }
-
-    fn add(&mut self, path: &[u32], load: Sides) -> Result<(), QueryError> {
-        let mut at = 0;
-        for &frame in path {
-            let nodes = &mut self.nodes;
-            at = *self.places.entry((at, frame)).or_insert_with(|| {
-                let (total, own) = (Sides::default(), Sides::default());
-                nodes.push(MergedNode { parent: at, frame, total, own });
-                u32::try_from(nodes.len() - 1).unwrap_or(u32::MAX)
-            });
-        }
-        self.nodes[at as usize].own += load;
-        if self.nodes.len() > TREE_NODES_MAX { Err(QueryError::TooManyNodes) } else { Ok(()) }
-    }
-
-    /// Totals from what ends at each node: parents come before their children.
-    fn add_up(&mut self) {
-        for at in (0..self.nodes.len()).rev() {
-            let node = &mut self.nodes[at];
-            node.total += node.own;
-            let (parent, total) = (node.parent as usize, node.total);
-            if at > 0 {
-                self.nodes[parent].total += total;
-            }
-        }
-    }
-
-    /// The largest nodes, whose parents are at least as large.
-    fn kept(&self, nodes_max: usize) -> Vec<bool> {
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        let size = |at: usize| self.nodes[at].total.size();
-        order.sort_by(|&a, &b| size(b).total_cmp(&size(a)).then(a.cmp(&b)));
-        let mut kept = vec![false; self.nodes.len()];
-        // The root is always shown.
-        kept[0] = true;
-        for at in order.into_iter().take(nodes_max) {
-            kept[at] = kept[self.nodes[at].parent as usize];
-        }
-        kept
-    }
-
-    fn shown(&self, frames: &[&str], nodes_max: usize) -> Vec<Node> {
-        let kept = self.kept(nodes_max);
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
-        let mut others: HashMap<usize, Sides, RandomState> = HashMap::default();
-        for (at, node) in self.nodes.iter().enumerate().skip(1) {
-            match (kept[at], kept[node.parent as usize]) {
-                (true, _) => children[node.parent as usize].push(at),
-                (false, true) => *others.entry(node.parent as usize).or_default() += node.total,
-                (false, false) => {}
-            }
-        }
-        let name = |at: usize| frames.get(self.nodes[at].frame as usize).copied().unwrap_or("");
-        let size = |at: usize| self.nodes[at].total.size();
-        let mut shown = Vec::new();
-        let mut ahead = vec![(0, None, 0)];
-        while let Some((at, parent, depth)) = ahead.pop() {
-            let (frame, MergedNode { total, own, .. }) = (name(at).to_owned(), &self.nodes[at]);
-            let (total, own) = (*total, *own);
-            shown.push(Node { frame, parent, depth, total, own, is_other: false });
-            let place = Some(shown.len() - 1);
-            let below = &mut children[at];
-            // The last is taken first.
-            below.sort_by(|&a, &b| size(a).total_cmp(&size(b)).then(name(b).cmp(name(a))));
-            ahead.extend(below.iter().map(|&child| (child, place, depth + 1)));
-            if let Some(&total) = others.get(&at) {
-                let frame = OTHER.to_owned();
-                let (own, depth) = (total, depth + 1);
-                shown.push(Node { frame, parent: place, depth, total, own, is_other: true });
-            }
-        }
-        shown
     }
 }

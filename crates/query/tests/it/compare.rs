@@ -40,7 +40,7 @@ fn means_are_judged_as_published() {
             ..Question::default()
         };
         let against = Against::previous_period(&question).unwrap();
-        let compared = compare(&question, &against, &snapshot).unwrap();
+        let compared = compare(&question, &against, &snapshot, &Limits::default()).unwrap();
         let change = compared.rows[0].changes[0];
         assert!(is_close(change.a.unwrap(), 20.61, 1e-9));
         assert!(is_close(change.delta.unwrap(), 20.61 - 22.135, 1e-9));
@@ -69,7 +69,8 @@ fn counts_are_judged_with_their_weights() {
         };
         let question =
             Question { any_of: is("a"), aggregates: vec![Aggregate::Count], ..Question::default() };
-        let compared = compare(&question, &Against::Rows(is("b")), &snapshot).unwrap();
+        let compared =
+            compare(&question, &Against::Rows(is("b")), &snapshot, &Limits::default()).unwrap();
         let change = compared.rows[0].changes[0];
         assert_eq!((change.a, change.b, change.delta), (Some(100.0), Some(140.0), Some(-40.0)));
         assert!(is_close(change.relative.unwrap(), -40.0 / 140.0, 1e-12));
@@ -93,7 +94,8 @@ fn groups_of_one_side_are_kept_and_buckets_are_moved_along() {
         ..Question::default()
     };
     let groups = |question: &Question| -> Vec<(String, [Option<f64>; 3])> {
-        let compared = compare(question, &Against::Before(10), &snapshot).unwrap();
+        let compared =
+            compare(question, &Against::Before(10), &snapshot, &Limits::default()).unwrap();
         assert_eq!(compared.rows_scanned, 4);
         let of = |change: &Change| [change.a, change.b, change.relative];
         let name = |group: &[Value]| format!("{:?}", group[0]);
@@ -113,11 +115,14 @@ fn groups_of_one_side_are_kept_and_buckets_are_moved_along() {
     assert_eq!(times[0], ("Time(10)".to_owned(), [Some(4.0), Some(1.0), Some(3.0)]));
     assert_eq!(times[1], ("Time(11)".to_owned(), [Some(8.0), Some(2.0), Some(3.0)]));
     question.group_by = Vec::new();
-    let mean =
-        compare(&question, &Against::Before(10), &Snapshot::default()).unwrap().rows[0].changes[1];
+    let mean = compare(&question, &Against::Before(10), &Snapshot::default(), &Limits::default())
+        .unwrap()
+        .rows[0]
+        .changes[1];
     assert_eq!(mean, Change::default());
     question.top = Some(Top { count: 9, by: 2, order: Order::Ascending });
-    let refused = compare(&question, &Against::Before(10), &snapshot).unwrap_err();
+    let refused =
+        compare(&question, &Against::Before(10), &snapshot, &Limits::default()).unwrap_err();
     assert_eq!(refused.to_string(), "there is no aggregate 2 to order by");
 }
 
@@ -134,7 +139,7 @@ proptest! {
             ],
             ..Question::default()
         };
-        let compared = compare(&question(50), &Against::Before(shift), &snapshot).unwrap();
+        let compared = compare(&question(50), &Against::Before(shift), &snapshot, &Limits::default()).unwrap();
         let a = answer(&question(50), &snapshot, &Limits::default()).unwrap();
         let b = answer(&question(50 - shift), &snapshot, &Limits::default()).unwrap();
         let missing = [Some(0.0), None, None, Some(0.0)];
@@ -212,8 +217,16 @@ fn stored_measurements_are_judged_by_series() {
     let snapshot = Snapshot::of([segment_of(&rows[..7]), segment_of(&rows[7..])]);
     let side = |start| Selection { range: Some((start, start + 10)), any_of: Vec::new() };
     let columns = ["group".to_owned()];
-    let judged =
-        judge(&columns, "value", &side(0), &side(10), &Rule::default(), &snapshot).unwrap();
+    let judged = judge(
+        &columns,
+        "value",
+        &side(0),
+        &side(10),
+        &Rule::default(),
+        &snapshot,
+        &Limits::default(),
+    )
+    .unwrap();
     let found: Vec<_> = judged
         .iter()
         .map(|judged| (format!("{:?}", judged.series[0]), judged.judgement.verdict))

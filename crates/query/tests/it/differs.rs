@@ -2,7 +2,7 @@
 
 use perflab_query::algebra::{Condition, Test};
 use perflab_query::differs::{Finding, Is, differs};
-use perflab_query::{Selection, Value};
+use perflab_query::{Limits, Selection, Value};
 use perflab_store::segment::Snapshot;
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn find<'f>(findings: &'f [Finding], column: &str) -> Option<&'f Finding> {
 fn values_that_a_has_more_of_come_first() {
     let rows = rows();
     let snapshot = Snapshot::of([segment_of(&rows[..150]), segment_of(&rows[150..])]);
-    let found = differs(&of("a"), &of("b"), 100, &snapshot).unwrap();
+    let found = differs(&of("a"), &of("b"), 100, &snapshot, &Limits::default()).unwrap();
     let side = &found.findings[0];
     assert_eq!((side.column.as_str(), side.share_a, side.share_b), ("side", 1.0, 0.0));
     let expected = [
@@ -68,7 +68,10 @@ fn values_that_a_has_more_of_come_first() {
     assert!((80.0..100.0).contains(&from) && latency.q < 1e-6, "{latency:?}");
     assert!(find(&found.findings, "noise").is_none_or(|noise| noise.q > 0.5));
     assert!(found.findings.is_sorted_by(|x, y| x.g >= y.g && x.q <= y.q));
-    assert_eq!(differs(&of("a"), &of("b"), 2, &snapshot).unwrap().findings, found.findings[..2]);
+    assert_eq!(
+        differs(&of("a"), &of("b"), 2, &snapshot, &Limits::default()).unwrap().findings,
+        found.findings[..2]
+    );
 }
 
 /// G of the table 50, 150 / 0, 200 is 2 (50 ln 2 + 150 ln (150 / 175) + 200 ln (200 / 175)), by
@@ -85,7 +88,9 @@ fn g_is_that_of_the_table() {
         ],
     };
     let rows: Vec<Row> = (0..400).map(row).collect();
-    let found = differs(&of("a"), &of("b"), 9, &Snapshot::of([segment_of(&rows)])).unwrap();
+    let found =
+        differs(&of("a"), &of("b"), 9, &Snapshot::of([segment_of(&rows)]), &Limits::default())
+            .unwrap();
     let expected = 2.0
         * (50.0 * 2_f64.ln() + 150.0 * (150.0_f64 / 175.0).ln() + 200.0 * (200.0_f64 / 175.0).ln());
     let host = find(&found.findings, "host").unwrap();
@@ -94,16 +99,18 @@ fn g_is_that_of_the_table() {
 
 #[test]
 fn nothing_differs_from_nothing() {
-    let found = differs(&of("a"), &of("b"), 9, &Snapshot::default()).unwrap();
+    let found = differs(&of("a"), &of("b"), 9, &Snapshot::default(), &Limits::default()).unwrap();
     assert!(found.findings.is_empty() && found.looked_at == 0);
     let snapshot = Snapshot::of([segment_of(&rows())]);
-    let same = differs(&of("a"), &of("a"), 9, &snapshot).unwrap();
+    let same = differs(&of("a"), &of("a"), 9, &snapshot, &Limits::default()).unwrap();
     assert!(same.findings.is_empty(), "{same:?}");
-    let none = differs(&of("none"), &of("b"), 9, &snapshot).unwrap();
+    let none = differs(&of("none"), &of("b"), 9, &snapshot, &Limits::default()).unwrap();
     assert!(none.findings.iter().all(|finding| finding.p > 0.99));
     let weightless: Vec<Row> = rows().into_iter().map(|row| Row { weight: 0.0, ..row }).collect();
     let snapshot = Snapshot::of([segment_of(&weightless)]);
-    assert!(differs(&of("a"), &of("b"), 9, &snapshot).unwrap().findings.is_empty());
+    assert!(
+        differs(&of("a"), &of("b"), 9, &snapshot, &Limits::default()).unwrap().findings.is_empty()
+    );
 }
 
 proptest! {
@@ -111,7 +118,7 @@ proptest! {
     fn shares_are_those_of_the_rows(rows in prop::collection::vec(row(), 0..60), cut in 0_i64..100) {
         let a = Selection { range: Some((0, cut)), any_of: Vec::new() };
         let b = Selection { range: Some((cut, 100)), any_of: Vec::new() };
-        let found = differs(&a, &b, 10_000, &Snapshot::of([segment_of(&rows)])).unwrap();
+        let found = differs(&a, &b, 10_000, &Snapshot::of([segment_of(&rows)]), &Limits::default()).unwrap();
         let share = |is_a: bool, has: &dyn Fn(&Row) -> bool| {
             let side = || rows.iter().filter(|row| (row.time < cut) == is_a);
             let whole: f64 = side().map(|row| row.weight).sum();

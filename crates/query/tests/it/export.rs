@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
-use perflab_query::Selection;
 use perflab_query::export::{firefox, folded, pprof, speedscope, svg};
 use perflab_query::views::{Fold, NODES_MAX, Tree, tree};
+use perflab_query::{Limits, Selection};
 use perflab_store::segment::Snapshot;
 
 use crate::data::segment_of;
@@ -23,7 +23,14 @@ fn example(is_diff: bool) -> Tree {
     let snapshot = Snapshot::of([segment_of(&rows)]);
     let a = Selection { range: Some((0, 4)), any_of: Vec::new() };
     let b = Selection { range: Some((2, 5)), any_of: Vec::new() };
-    tree(&question(Fold::FromRoot, NODES_MAX), &a, is_diff.then_some(&b), &snapshot).unwrap()
+    tree(
+        &question(Fold::FromRoot, NODES_MAX),
+        &a,
+        is_diff.then_some(&b),
+        &snapshot,
+        &Limits::default(),
+    )
+    .unwrap()
 }
 
 /// The stacks of the example by their weight in A.
@@ -197,9 +204,14 @@ fn the_picture_is_xml_and_shows_every_frame() {
 
 #[test]
 fn an_empty_tree_is_an_empty_file() {
-    let empty =
-        tree(&question(Fold::FromRoot, 9), &Selection::default(), None, &Snapshot::default())
-            .unwrap();
+    let empty = tree(
+        &question(Fold::FromRoot, 9),
+        &Selection::default(),
+        None,
+        &Snapshot::default(),
+        &Limits::default(),
+    )
+    .unwrap();
     assert_eq!(folded(&empty), "");
     assert_eq!(speedscope(&empty, "")["profiles"][0]["endValue"], 0.0);
     assert_eq!(firefox(&empty, "")["threads"][0]["samples"]["length"], 0);

@@ -11,13 +11,14 @@ use crate::data::{Cell, Row, row, segment_of};
 
 fn with(snapshot: &Snapshot, text: &str) -> Result<Snapshot, QueryError> {
     let expression = Expression::parse(text).unwrap();
-    derived(snapshot, None, &[("x".to_owned(), expression)])
+    derived(snapshot, None, &[("x".to_owned(), expression)], &Limits::default())
 }
 
 /// The computed values of rows, oldest first.
 fn values(snapshot: &Snapshot, text: &str) -> Vec<Value> {
     let wider = with(snapshot, text).unwrap();
-    let found = samples(&Selection::default(), &["x".to_owned()], 1000, &wider).unwrap();
+    let found = samples(&Selection::default(), &["x".to_owned()], 1000, &wider, &Limits::default())
+        .unwrap();
     found.rows.into_iter().rev().map(|mut row| row.values.remove(0)).collect()
 }
 
@@ -124,22 +125,30 @@ fn what_is_wrong_is_said_with_its_place() {
         "the regular expression at character 18 can't be used"
     );
     let one = || Expression::parse("1").unwrap();
-    let taken = derived(&example(), None, &[("n".to_owned(), one())]).unwrap_err();
+    let taken =
+        derived(&example(), None, &[("n".to_owned(), one())], &Limits::default()).unwrap_err();
     let message = "column `n` is there already: give the computed one another name";
     assert_eq!(taken.to_string(), message);
     let twice = [("x".to_owned(), one()), ("x".to_owned(), one())];
-    assert!(matches!(derived(&example(), None, &twice), Err(QueryError::NameTaken { .. })));
+    assert!(matches!(
+        derived(&example(), None, &twice, &Limits::default()),
+        Err(QueryError::NameTaken { .. })
+    ));
 }
 
 #[test]
 fn only_rows_of_the_range_are_computed() {
     let expression = Expression::parse("coalesce(n, 1)").unwrap();
     assert_eq!(expression.columns().into_iter().collect::<Vec<_>>(), ["n"]);
-    let wider = derived(&example(), Some((0, 1)), &[("x".to_owned(), expression)]).unwrap();
+    let wider =
+        derived(&example(), Some((0, 1)), &[("x".to_owned(), expression)], &Limits::default())
+            .unwrap();
     let question =
         Question { aggregates: vec![Aggregate::Sum("x".to_owned())], ..Question::default() };
     assert_eq!(answer(&question, &wider, &Limits::default()).unwrap().rows[0].values, [Some(12.0)]);
-    assert!(derived(&Snapshot::default(), None, &[]).unwrap().segments.is_empty());
+    assert!(
+        derived(&Snapshot::default(), None, &[], &Limits::default()).unwrap().segments.is_empty()
+    );
 }
 
 fn number(row: &Row, name: &str) -> Option<f64> {
@@ -210,4 +219,25 @@ proptest! {
         let found = grouped(&rows, cut, "if(i > 0, concat(lower(s), ':', i), if(i <= 0, s, null))");
         prop_assert!(are_close(&found, &expected(&label)), "{found:?}");
     }
+}
+
+/// Strings that the dataset numbers stay; those of a question go with it.
+#[test]
+fn computed_strings_are_not_the_datasets() {
+    let (snapshot, expression) = (example(), Expression::parse("concat('x', n)").unwrap());
+    let columns = [("x".to_owned(), expression)];
+    let wider = derived(&snapshot, None, &columns, &Limits::default()).unwrap();
+    let question = Question {
+        group_by: ["x", "s"].map(|name| Dimension::Column(name.to_owned())).to_vec(),
+        aggregates: vec![Aggregate::Count],
+        ..Question::default()
+    };
+    assert!(!answer(&question, &wider, &Limits::default()).unwrap().rows.is_empty());
+    let counts = |name: &str| {
+        let count = |snapshot: &Snapshot| snapshot.vocabularies.of(name).strings().count();
+        (count(&wider), count(&snapshot))
+    };
+    let (computed, of_dataset) = counts("x");
+    assert!(computed > 1 && of_dataset == 1, "only null");
+    assert_eq!(counts("s").0, counts("s").1);
 }

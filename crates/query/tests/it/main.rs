@@ -13,4 +13,5 @@ mod expression;
 mod limits;
 mod reference;
 mod values;
+mod view_limits;
 mod views;

@@ -1,14 +1,15 @@
 //! Views against references that look at one row after the other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use perflab_query::algebra::{Aggregate, Condition, Dimension, Order, Question, Test, Top};
 use perflab_query::views::{
-    Bins, DistributionQuestion, Fold, Load, NODES_MAX, Node, OTHER, Sides, Tree, TreeQuestion,
-    distribution, graph, samples, series, tree,
+    Bins, DistributionQuestion, Fold, Line, Load, NODES_MAX, Node, OTHER, Sides, Tree,
+    TreeQuestion, distribution, graph, samples, series, tree,
 };
 use perflab_query::{Limits, Selection, Value, answer};
-use perflab_store::segment::Snapshot;
+use perflab_store::segment::{Snapshot, Vocabularies};
 use proptest::prelude::*;
 
 use crate::data::{Cell, Row, row, segment_of};
@@ -113,6 +114,23 @@ fn cut(rows: &[Row], at: usize) -> Snapshot {
     Snapshot::of([segment_of(left), segment_of(right)])
 }
 
+/// With few numbers for strings and lists, so that the dataset may have too many of them; and with
+/// some of them given by a question about one of the segments.
+fn numbered(snapshot: Snapshot, entries_max: usize) -> Snapshot {
+    let vocabularies = Arc::new(Vocabularies::with_entries_max(entries_max));
+    let all = Snapshot { vocabularies, ..snapshot };
+    let first = Snapshot { segments: all.segments[..1].to_vec(), ..all.clone() };
+    for fold in [Fold::FromRoot, Fold::FromLeaf] {
+        let question = question(fold, NODES_MAX);
+        tree(&question, &Selection::default(), None, &first, &Limits::default()).unwrap();
+    }
+    all
+}
+
+fn entries_max() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0), 1_usize..12, Just(1 << 20)]
+}
+
 fn fold() -> impl Strategy<Value = Fold> {
     prop_oneof![
         Just(Fold::FromRoot),
@@ -125,10 +143,11 @@ fn fold() -> impl Strategy<Value = Fold> {
 proptest! {
     #[test]
     fn a_tree_has_every_prefix_with_its_rows(
-        rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, fold in fold(), start in 0_i64..100,
+        rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, fold in fold(), start in 0_i64..100, entries_max in entries_max(),
     ) {
         let (a, b) = (from(start, 100), has_b());
-        let tree = tree(&question(fold.clone(), NODES_MAX), &a, Some(&b), &cut(&rows, at)).unwrap();
+        let snapshot = numbered(cut(&rows, at), entries_max);
+        let tree = tree(&question(fold.clone(), NODES_MAX), &a, Some(&b), &snapshot, &Limits::default()).unwrap();
         let loads = loads(&rows, &a, &b);
         let expected = reference(&fold, &loads);
         prop_assert_eq!(tree.nodes.len(), expected.len());
@@ -147,7 +166,7 @@ proptest! {
         rows in prop::collection::vec(row(), 0..60), nodes_max in 0_usize..12,
     ) {
         let (all, snapshot) = (Selection::default(), Snapshot::of([segment_of(&rows)]));
-        let tree = |nodes_max| tree(&question(Fold::FromRoot, nodes_max), &all, None, &snapshot).unwrap();
+        let tree = |nodes_max| tree(&question(Fold::FromRoot, nodes_max), &all, None, &snapshot, &Limits::default()).unwrap();
         let (whole, cut) = (tree(NODES_MAX), tree(nodes_max));
         prop_assert_eq!(cut.nodes[0].total, whole.nodes[0].total);
         prop_assert!(cut.nodes.iter().filter(|node| !node.is_other).count() <= nodes_max.max(1));
@@ -163,9 +182,25 @@ proptest! {
     }
 
     #[test]
-    fn a_graph_counts_each_list_once(rows in prop::collection::vec(row(), 0..60), at in 0_usize..60) {
+    fn what_is_shown_does_not_depend_on_the_order_of_segments_or_on_numbers(
+        rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, fold in fold(),
+        nodes_max in 0_usize..12, entries_max in entries_max(),
+    ) {
+        // Whole weights, whose sums are the same in every order.
+        let rows: Vec<Row> = rows.into_iter().map(|row| Row { weight: row.weight.round(), ..row }).collect();
+        let snapshot = cut(&rows, at);
+        let mut turned = numbered(snapshot.clone(), entries_max);
+        turned.segments.reverse();
+        // Some lists are only those of rows that are not asked for.
+        let (question, some) = (question(fold, nodes_max), from(30, 100));
+        let shown = |snapshot| tree(&question, &some, None, snapshot, &Limits::default()).unwrap();
+        prop_assert_eq!(shown(&snapshot), shown(&turned));
+    }
+
+    #[test]
+    fn a_graph_counts_each_list_once(rows in prop::collection::vec(row(), 0..60), at in 0_usize..60, entries_max in entries_max()) {
         let (a, b) = (from(20, 100), has_b());
-        let graph = graph("v", 1000, &a, Some(&b), &cut(&rows, at)).unwrap();
+        let graph = graph("v", 1000, &a, Some(&b), &numbered(cut(&rows, at), entries_max), &Limits::default()).unwrap();
         let (mut nodes, mut edges) = (BTreeMap::<String, Sides>::new(), BTreeMap::<_, Sides>::new());
         for (stack, load) in loads(&rows, &a, &b) {
             let Some(stack) = stack else { continue };
@@ -191,7 +226,7 @@ proptest! {
     ) {
         let selection = Selection { range: Some((start, start + 40)), ..has_b() };
         let columns = ["m".to_owned(), "none".to_owned()];
-        let found = samples(&selection, &columns, count, &cut(&rows, at)).unwrap();
+        let found = samples(&selection, &columns, count, &cut(&rows, at), &Limits::default()).unwrap();
         let value = |row: &Row| row.cells_named("m").next().map_or(Value::Null, Cell::value);
         let describe = |time: i64, weight: f64, value: &Value| format!("{time:04} {weight} {value:?}");
         let mut expected: Vec<&Row> = rows.iter().filter(|row| is_in(&selection, row)).collect();
@@ -217,7 +252,7 @@ proptest! {
         let bins = if is_log { Bins::Log } else { Bins::Linear };
         let question = DistributionQuestion { column: column.to_owned(), bins, count, starts: vec![10, 50] };
         let (a, b) = (from(20, 100), has_b());
-        let found = distribution(&question, &a, Some(&b), &cut(&rows, at)).unwrap();
+        let found = distribution(&question, &a, Some(&b), &cut(&rows, at), &Limits::default()).unwrap();
         prop_assert!(found.borders.is_sorted() && found.a.len() + usize::from(!found.borders.is_empty()) == found.borders.len());
         for (selection, bins, heat) in [(&a, &found.a, &found.heat_a), (&b, &found.b.unwrap(), &found.heat_b.unwrap())] {
             let mut expected = vec![0.0; bins.len()];
@@ -247,9 +282,13 @@ proptest! {
             top: Some(Top { count, by: 0, order: Order::Descending }),
             ..Question::default()
         };
-        let found = series(&question, &starts, &snapshot).unwrap();
+        let found = series(&question, &starts, &snapshot, &Limits::default()).unwrap();
         let groups = answer(&question, &snapshot, &Limits::default()).unwrap().rows.len();
         prop_assert_eq!(found.lines.len(), groups);
+        let is_before = |x: &Line, y: &Line| {
+            x.whole[0] > y.whole[0] || (x.whole[0] == y.whole[0] && x.group < y.group)
+        };
+        prop_assert!(found.lines.is_sorted_by(is_before));
         for line in &found.lines {
             for (bucket, range) in [(0, 30), (30, 60), (60, 1000)].into_iter().enumerate() {
                 let question = Question { range: Some(range), top: None, ..question.clone() };
@@ -273,7 +312,14 @@ fn siblings_come_by_size_then_name_and_other_is_marked() {
         stack_row(3, 1.0, &["main", "tiny"]),
     ];
     let snapshot = Snapshot::of([segment_of(&rows)]);
-    let tree = tree(&question(Fold::FromRoot, 5), &Selection::default(), None, &snapshot).unwrap();
+    let tree = tree(
+        &question(Fold::FromRoot, 5),
+        &Selection::default(),
+        None,
+        &snapshot,
+        &Limits::default(),
+    )
+    .unwrap();
     let names: Vec<_> =
         tree.nodes.iter().map(|node| (node.frame.as_str(), node.total.a.weight)).collect();
     let expected = [("", 9.0), ("main", 9.0), (OTHER, 3.0), ("a", 3.0), ("a", 3.0), ("b", 3.0)];
@@ -288,7 +334,7 @@ fn samples_look_no_further_than_they_must() {
         segment_of(&rows)
     };
     let snapshot = Snapshot::of((0..20).map(|n| segment(n * 10)));
-    let found = samples(&Selection::default(), &[], 3, &snapshot).unwrap();
+    let found = samples(&Selection::default(), &[], 3, &snapshot, &Limits::default()).unwrap();
     assert_eq!(found.rows.iter().map(|row| row.time).collect::<Vec<_>>(), [199, 198, 197]);
     assert_eq!(found.rows_scanned, 80, "of the last eight segments");
 }
@@ -296,17 +342,19 @@ fn samples_look_no_further_than_they_must() {
 #[test]
 fn views_of_nothing_are_empty_and_of_other_kinds_refused() {
     let (all, none) = (Selection::default(), Snapshot::default());
-    let found = tree(&question(Fold::FromRoot, 9), &all, None, &none).unwrap();
+    let found = tree(&question(Fold::FromRoot, 9), &all, None, &none, &Limits::default()).unwrap();
     assert_eq!((found.nodes.len(), found.rows_scanned), (1, 0));
-    assert!(graph("v", 9, &all, None, &none).unwrap().nodes.is_empty());
-    assert!(samples(&all, &[], 9, &none).unwrap().rows.is_empty());
+    assert!(graph("v", 9, &all, None, &none, &Limits::default()).unwrap().nodes.is_empty());
+    assert!(samples(&all, &[], 9, &none, &Limits::default()).unwrap().rows.is_empty());
     let rows = [stack_row(0, 1.0, &["main"])];
     let snapshot = Snapshot::of([segment_of(&rows)]);
-    assert_eq!(samples(&all, &[], 9, &snapshot).unwrap().columns, ["v"]);
-    let too_many = samples(&all, &[], 100_001, &snapshot).unwrap_err();
+    assert_eq!(samples(&all, &[], 9, &snapshot, &Limits::default()).unwrap().columns, ["v"]);
+    let too_many = samples(&all, &[], 100_001, &snapshot, &Limits::default()).unwrap_err();
     assert_eq!(too_many.to_string(), "100001 raw rows are more than the 100000 that can be shown");
     let row = Row { time: 0, weight: 1.0, cells: vec![("v".to_owned(), Cell::Int(1))] };
-    let refused = graph("v", 9, &all, None, &Snapshot::of([segment_of(&[row])])).unwrap_err();
+    let refused =
+        graph("v", 9, &all, None, &Snapshot::of([segment_of(&[row])]), &Limits::default())
+            .unwrap_err();
     assert_eq!(refused.to_string(), "column `v` holds numbers, and this takes vectors");
     let bins = DistributionQuestion {
         column: "v".to_owned(),
@@ -314,6 +362,6 @@ fn views_of_nothing_are_empty_and_of_other_kinds_refused() {
         count: 0,
         starts: Vec::new(),
     };
-    let refused = distribution(&bins, &all, None, &snapshot).unwrap_err();
+    let refused = distribution(&bins, &all, None, &snapshot, &Limits::default()).unwrap_err();
     assert_eq!(refused.to_string(), "0 bins: a distribution has from 1 to 1000");
 }

@@ -10,7 +10,7 @@ use perflab_model::Kind;
 
 use super::image::crc_of;
 use super::meta::{ColumnMeta, MetaKind};
-use super::{SegmentError, Vocabulary, damaged};
+use super::{ListTable, SegmentError, SharedTrie, Vocabulary, Way, damaged};
 
 /// A column as it lies in the file.
 #[derive(Debug, Clone)]
@@ -117,6 +117,20 @@ impl Codes {
             Self::U8(codes) => codes[row].into(),
             Self::U16(codes) => codes[row].into(),
             Self::U32(codes) => codes[row],
+        }
+    }
+
+    /// Which of so many codes rows have.
+    fn used(&self, count: usize) -> Vec<bool> {
+        fn mark<C: Copy + Into<u32>>(codes: &[C], mut used: Vec<bool>) -> Vec<bool> {
+            codes.iter().for_each(|&code| used[code.into() as usize] = true);
+            used
+        }
+        let none = vec![false; count];
+        match self {
+            Self::U8(codes) => mark(codes, none),
+            Self::U16(codes) => mark(codes, none),
+            Self::U32(codes) => mark(codes, none),
         }
     }
 }
@@ -270,6 +284,10 @@ pub enum ColumnData {
     },
 }
 
+/// What something in the dataset gave as numbers, the first time it was asked; for all that share
+/// the column.
+type Numbers<T> = OnceLock<(Arc<T>, Arc<[u32]>)>;
+
 /// A named column of one kind.
 #[derive(Debug, Clone)]
 pub struct SegmentColumn {
@@ -277,7 +295,9 @@ pub struct SegmentColumn {
     kind: Kind,
     data: ColumnData,
     /// The numbers of its strings, and whose they are.
-    ids: OnceLock<(Arc<Vocabulary>, Arc<[u32]>)>,
+    ids: Arc<Numbers<Vocabulary>>,
+    /// Those of its lists, by the way that they are read.
+    lists: Arc<[Numbers<SharedTrie>; 2]>,
 }
 
 impl SegmentColumn {
@@ -321,6 +341,33 @@ impl SegmentColumn {
         Ok(ids)
     }
 
+    /// The number of each list of the segment's table in a trie of its dataset, none for those that
+    /// the column does not have, and last for null; `None` for other columns, and when the trie has
+    /// given up.
+    pub fn list_numbers(
+        &self,
+        lists: &ListTable,
+        trie: &Arc<SharedTrie>,
+    ) -> Result<Option<Arc<[u32]>>, SegmentError> {
+        let ColumnData::List { ids } = self.data()? else { return Ok(None) };
+        let known = match trie.way() {
+            Way::Forward => &self.lists[0],
+            Way::Backward => &self.lists[1],
+        };
+        if let Some((whose, numbers)) = known.get()
+            && Arc::ptr_eq(whose, trie)
+        {
+            return Ok((!trie.is_given_up()).then(|| Arc::clone(numbers)));
+        }
+        lists.check()?;
+        let numbers = trie.numbers(lists, &ids.used(lists.len() + 1));
+        if let Some(numbers) = &numbers {
+            // Someone else may have been faster, with the same.
+            let _same = known.set((Arc::clone(trie), Arc::clone(numbers)));
+        }
+        Ok(numbers)
+    }
+
     /// The smallest and the largest value of a column of integers that has any.
     pub fn int_range(&self) -> Option<(i64, i64)> {
         let (least, most) = self.raw.meta.range.as_ref()?;
@@ -355,5 +402,5 @@ pub(super) fn read_column(raw: RawColumn, rows: usize) -> Result<SegmentColumn, 
             return damaged(format!("column `{}` is of a kind of its own", raw.meta.name));
         }
     };
-    Ok(SegmentColumn { raw, kind, data, ids: OnceLock::new() })
+    Ok(SegmentColumn { raw, kind, data, ids: Arc::default(), lists: Arc::default() })
 }

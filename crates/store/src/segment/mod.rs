@@ -18,6 +18,7 @@ mod snapshot;
 mod source;
 #[cfg(test)]
 mod tests;
+mod trie;
 mod vocabulary;
 
 pub use build::{Built, build};
@@ -26,6 +27,7 @@ pub use computed::Computed;
 pub use lists::ListTable;
 pub use snapshot::Snapshot;
 pub use source::Source;
+pub use trie::{Edge, NO_LIST, Shape, SharedTrie, Trie, Way};
 pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
 use std::collections::HashMap;

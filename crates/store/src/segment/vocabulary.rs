@@ -2,25 +2,27 @@
 //! asked about before.
 //!
 //! A vocabulary only grows, as segments come whose strings it does not know, up to `ENTRIES_MAX`
-//! strings and `COLUMN_BYTES_MAX` bytes per column, and `BYTES_MAX` bytes per dataset. A column
-//! beyond is given up: it has no numbers any more, and every question numbers its strings anew.
+//! strings (or lists) and `COLUMN_BYTES_MAX` bytes per column, and `BYTES_MAX` bytes per dataset. A
+//! column beyond is given up: it has no numbers any more, and every question numbers its values
+//! anew.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use perflab_model::Kind;
 
-use super::Strings;
+use super::{SharedTrie, Strings, Way};
 
-/// The most strings of one column that are numbered.
+/// The most strings, or lists, of one column that are numbered.
 const ENTRIES_MAX: usize = 1 << 21;
 /// The most bytes that the numbered strings of one column take, their numbers included.
 const COLUMN_BYTES_MAX: usize = 64 << 20;
-/// The same for all columns of a dataset.
-const BYTES_MAX: usize = 256 << 20;
+/// The same for the strings and lists of all columns of a dataset.
+pub(super) const BYTES_MAX: usize = 256 << 20;
 /// What a string takes beside its text: its end, and its place in the table.
 const ENTRY_BYTES: usize = 16;
 /// The number of null.
@@ -30,8 +32,14 @@ pub const NULL_ID: u32 = 0;
 #[derive(Debug)]
 pub struct Vocabularies {
     columns: RwLock<HashMap<String, Arc<Vocabulary>>>,
+    /// Of the items of all lists.
+    items: Arc<Vocabulary>,
+    /// The lists of columns, by name and kind.
+    tries: RwLock<BTreeMap<(String, Kind, Way), Arc<SharedTrie>>>,
     bytes: Arc<AtomicUsize>,
     entries_max: usize,
+    /// The only columns that it is for, and whose the others are.
+    beside: Option<(HashSet<String>, Arc<Self>)>,
 }
 
 impl Default for Vocabularies {
@@ -43,11 +51,31 @@ impl Default for Vocabularies {
 impl Vocabularies {
     /// With another limit of strings for each column.
     pub fn with_entries_max(entries_max: usize) -> Self {
-        Self { columns: RwLock::default(), bytes: Arc::default(), entries_max }
+        let bytes = Arc::<AtomicUsize>::default();
+        Self {
+            columns: RwLock::default(),
+            items: Arc::new(Vocabulary::new(Arc::clone(&bytes), entries_max)),
+            tries: RwLock::default(),
+            bytes,
+            entries_max,
+            beside: None,
+        }
+    }
+
+    /// Beside others: of its own for these columns, and the others' for the rest. So that what is
+    /// computed for one question is forgotten with it.
+    pub fn beside(others: Arc<Self>, columns: impl IntoIterator<Item = String>) -> Self {
+        let new = Self::with_entries_max(others.entries_max);
+        Self { beside: Some((columns.into_iter().collect(), others)), ..new }
     }
 
     /// That of a column's strings.
     pub fn of(&self, column: &str) -> Arc<Vocabulary> {
+        if let Some((own, others)) = &self.beside
+            && !own.contains(column)
+        {
+            return others.of(column);
+        }
         let columns = self.columns.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(vocabulary) = columns.get(column) {
             return Arc::clone(vocabulary);
@@ -56,6 +84,21 @@ impl Vocabularies {
         let mut columns = self.columns.write().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Vocabulary::new(Arc::clone(&self.bytes), self.entries_max));
         Arc::clone(columns.entry(column.to_owned()).or_insert_with(new))
+    }
+}
+
+impl Vocabularies {
+    /// The lists of a column. None are ever computed, so that they are always the dataset's.
+    pub fn lists(&self, column: &str, kind: Kind, way: Way) -> Arc<SharedTrie> {
+        if let Some((_, others)) = &self.beside {
+            return others.lists(column, kind, way);
+        }
+        let mut tries = self.tries.write().unwrap_or_else(PoisonError::into_inner);
+        let trie = tries.entry((column.to_owned(), kind, way)).or_insert_with(|| {
+            let (items, bytes) = (Arc::clone(&self.items), Arc::clone(&self.bytes));
+            Arc::new(SharedTrie::new(way, items, bytes, self.entries_max))
+        });
+        Arc::clone(trie)
     }
 }
 
@@ -136,6 +179,11 @@ impl VocabularyStrings<'_> {
         self.0.ends.len() + 1
     }
 
+    /// The number of a string, if it has one.
+    pub fn find(&self, string: &str) -> Option<u32> {
+        self.0.find(string)
+    }
+
     /// `None` for null, and for a number that it has not given.
     pub fn get(&self, id: u32) -> Option<&str> {
         let entry = (id as usize).checked_sub(1)?;
@@ -186,7 +234,7 @@ impl Entries {
 #[cfg(test)]
 mod tests {
     use arrow::buffer::Buffer;
-    use perflab_model::{Batch, Kind, Nanos, Schema, SchemaState};
+    use perflab_model::{Batch, Nanos, Schema, SchemaState};
 
     use super::*;
     use crate::segment::{Segment, Source, build};
@@ -242,5 +290,14 @@ mod tests {
         assert!(vocabulary.is_given_up());
         assert_eq!(ids(&segment(&[Some("a")]), &vocabulary), None);
         assert_eq!(vocabulary.strings().count(), 4, "no more is kept than the limit");
+    }
+
+    #[test]
+    fn what_stands_beside_others_numbers_its_own_columns() {
+        let dataset = Arc::new(Vocabularies::default());
+        let beside = Vocabularies::beside(Arc::clone(&dataset), ["s".to_owned()]);
+        assert_eq!(ids(&segment(&[Some("x")]), &beside.of("s")), Some(vec![1, 0]));
+        assert_eq!(dataset.of("s").strings().count(), 1, "only null");
+        assert!(Arc::ptr_eq(&beside.of("t"), &dataset.of("t")));
     }
 }
