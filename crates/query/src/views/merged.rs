@@ -142,10 +142,12 @@ impl<'t> Merged<'t> {
         }
         let mut of_last: Vec<usize> =
             edges.iter().copied().filter(|&at| self.depths(at).contains(&last)).collect();
-        of_last.sort_unstable_by(|&x, &y| {
-            self.names_above(x, last, names).cmp(self.names_above(y, last, names))
-        });
-        of_last.truncate(room);
+        if room < of_last.len() {
+            of_last.select_nth_unstable_by(room, |&x, &y| {
+                self.names_above(x, last, names).cmp(self.names_above(y, last, names))
+            });
+            of_last.truncate(room);
+        }
         of_last.sort_unstable();
         for &edge in edges {
             let nearer = self.depths(edge).filter(|depth| *depth < last).count();
