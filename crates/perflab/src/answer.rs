@@ -18,6 +18,8 @@ const LINE_CHARACTERS_MAX: usize = 60;
 pub(crate) struct Answer {
     columns: Vec<Column>,
     rows: Vec<Map<String, Value>>,
+    other: Option<Map<String, Value>>,
+    total: Option<Map<String, Value>>,
     stats: Stats,
 }
 
@@ -68,6 +70,13 @@ pub(crate) fn print_lines(answer: &Answer, metrics: usize) -> Result<(), Failure
 }
 
 fn print_stats(answer: &Answer) {
+    for (what, row) in [("all others", &answer.other), ("all groups", &answer.total)] {
+        if let Some(row) = row {
+            let metrics: Vec<_> =
+                row.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect();
+            note(&format!("{what}: {}", metrics.join(", ")));
+        }
+    }
     let Stats { rows_scanned, complete, missing, since, until } = &answer.stats;
     if *rows_scanned == 0 {
         note(&format!("no rows from {since} to {until}: --since and --until choose others"));

@@ -74,6 +74,9 @@ pub(crate) enum Command {
     Query(commands::query::Args),
     Datasets(commands::datasets::Args),
     Schema(commands::schema::Args),
+    /// Set how the rows of a dataset are kept
+    #[command(subcommand)]
+    Dataset(commands::dataset::Action),
     Check(commands::check::Args),
     /// Make, list and remove the tokens by which others may use the server
     #[command(subcommand)]
@@ -100,6 +103,7 @@ impl Cli {
             Command::Query(args) => commands::query::run(&args, globals),
             Command::Datasets(args) => commands::datasets::run(&args, globals),
             Command::Schema(args) => commands::schema::run(&args, globals),
+            Command::Dataset(action) => commands::dataset::run(&action, globals),
             Command::Check(args) => commands::check::run(&args, globals),
             Command::Token(action) => commands::token::run(&action, globals),
             Command::Thrift(action) => commands::thrift::run(&action, globals),

@@ -19,7 +19,7 @@ use crate::query::Asked;
 use crate::state::{Server, blocking};
 
 /// The largest body that changes settings; a declared schema is in it.
-const SETTINGS_BYTES_MAX: usize = 1 << 20;
+pub(crate) const SETTINGS_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Listing {
@@ -120,7 +120,7 @@ struct Changes {
 }
 
 /// Tells "null" from "not mentioned".
-fn mentioned<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+pub(crate) fn mentioned<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -155,18 +155,32 @@ fn change(home: &Home, category: &CategoryName, changes: Changes) -> Result<Sett
     settings.retain_seconds = changes.retain_seconds.unwrap_or(settings.retain_seconds);
     settings.max_bytes = changes.max_bytes.unwrap_or(settings.max_bytes);
     if let Some(schema) = changes.schema {
-        if is_reserved(category) {
-            let message = format!("the schema of `{category}` is perflab's own");
-            return Err(ApiError::bad_request(message));
-        }
-        let text = schema.map(|schema| schema.to_string());
-        home.declare_schema(category.dataset(), text.as_deref()).map_err(|error| match error {
-            DatasetError::Catalog(_) => ApiError::failed(&error),
-            DatasetError::Schema { .. } | DatasetError::TooMany { .. } => {
-                ApiError::caused_by(StatusCode::BAD_REQUEST, &error)
-            }
-        })?;
+        declare(home, category, schema)?;
     }
     home.set_category_settings(category, settings).map_err(|error| ApiError::failed(&error))?;
     Ok(Settings::of(home, category))
+}
+
+/// Declares what the dataset of a category accepts; `None`: anything again.
+pub(crate) fn declare(
+    home: &Home,
+    category: &CategoryName,
+    schema: Option<Value>,
+) -> Result<(), ApiError> {
+    if is_reserved(category) {
+        let message = format!("the schema of `{category}` is perflab's own");
+        return Err(ApiError::bad_request(message));
+    }
+    let text = schema.map(|schema| schema.to_string());
+    home.declare_schema(category.dataset(), text.as_deref()).map_err(|error| refused(&error))
+}
+
+/// What the catalog can't keep is this machine's fault, all else the request's.
+pub(crate) fn refused(error: &DatasetError) -> ApiError {
+    match error {
+        DatasetError::Catalog(_) => ApiError::failed(error),
+        DatasetError::Schema { .. } | DatasetError::TooMany { .. } => {
+            ApiError::caused_by(StatusCode::BAD_REQUEST, error)
+        }
+    }
 }

@@ -73,7 +73,7 @@ fn routes(server: &Arc<Server>) -> Router {
         .route("/page.css", get(page::get_style))
         .route("/page.js", get(page::get_script))
         .merge(admin)
-        .merge(explore::routes())
+        .merge(explore::routes(server))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         // Bodies are read by `Server::receive`, which has limits of its own.

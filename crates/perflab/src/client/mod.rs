@@ -267,11 +267,11 @@ impl Client {
             Target::Home(_) | Target::Local(_) => ("localhost".to_owned(), ""),
         };
         let path = format!("{base_path}{}", call.path);
-        let mut request = Request::builder()
-            .method(call.method.clone())
-            .uri(path.as_str())
-            .header(HOST, host)
-            .header(ACCEPT, "application/json");
+        let mut request =
+            Request::builder().method(call.method.clone()).uri(path.as_str()).header(HOST, host);
+        if !call.headers.iter().any(|(name, _)| *name == ACCEPT.as_str()) {
+            request = request.header(ACCEPT, "application/json");
+        }
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }

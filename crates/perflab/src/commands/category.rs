@@ -1,6 +1,6 @@
 //! `perflab category set`: how a category is kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use http::Method;
@@ -55,16 +55,16 @@ enum Guarantee {
 
 /// A limit, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limit(Option<u64>);
+pub(crate) struct Limit(pub(crate) Option<u64>);
 
-fn parse_retain(text: &str) -> Result<Limit, QuantityError> {
+pub(crate) fn parse_retain(text: &str) -> Result<Limit, QuantityError> {
     match text {
         "forever" => Ok(Limit(None)),
         text => Ok(Limit(Some(parse_duration(text)?.as_secs()))),
     }
 }
 
-fn parse_max_size(text: &str) -> Result<Limit, QuantityError> {
+pub(crate) fn parse_max_size(text: &str) -> Result<Limit, QuantityError> {
     match text {
         "unlimited" => Ok(Limit(None)),
         text => Ok(Limit(Some(parse_size(text)?))),
@@ -100,19 +100,20 @@ fn changes(args: &SetArgs) -> Result<Map<String, Value>, Failure> {
     if let Some(Limit(bytes)) = args.max_size {
         changes.insert("max_bytes".to_owned(), json!(bytes));
     }
-    match &args.schema {
-        None => {}
-        Some(path) if path.as_os_str() == "none" => {
-            changes.insert("schema".to_owned(), Value::Null);
-        }
-        Some(path) => {
-            let schema = serde_json::from_str(&read_text(path)?)
-                .context(format!("`{}` is not JSON", path.display()))
-                .exit(Exit::No)?;
-            changes.insert("schema".to_owned(), schema);
-        }
+    if let Some(path) = &args.schema {
+        changes.insert("schema".to_owned(), read_schema(path)?);
     }
     Ok(changes)
+}
+
+/// A declared schema; null for `none`.
+pub(crate) fn read_schema(path: &Path) -> Result<Value, Failure> {
+    if path.as_os_str() == "none" {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(&read_text(path)?)
+        .context(format!("`{}` is not JSON", path.display()))
+        .exit(Exit::No)
 }
 
 fn describe(category: &CategoryName, settings: &Value) -> String {

@@ -4,6 +4,7 @@ pub(crate) mod categories;
 pub(crate) mod category;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod dataset;
 pub(crate) mod datasets;
 pub(crate) mod log;
 pub(crate) mod man;

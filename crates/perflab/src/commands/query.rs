@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use http::Method;
-use perflab_query::document::{Document, Filter, Grouping, Metric, Order, View};
+use perflab_query::document::{
+    Compare, Derived, Document, Filter, Fold, Grouping, Metric, Order, View,
+};
 use perflab_query::text::{TextError, parse_condition, split_list};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,14 +28,16 @@ Examples:
   perflab query builds --group-by job
   perflab query builds --where status=failed --where 'test~^nn' --agg count,p99:latency
   perflab query builds --since '-30 days' --view series --agg rate
-  perflab query builds --group-by job,status --pivot --format csv")]
+  perflab query builds --group-by job,status --pivot --format csv
+  perflab query builds --group-by job --agg avg:latency --compare '1 week'
+  perflab query profiles --view tree --column stack --top 50")]
 pub(crate) struct Args {
     /// The dataset, or its category
     dataset: String,
     /// Only rows for which this holds; given several times, all of them
     #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
     conditions: Vec<Filter>,
-    /// Columns to group by, and `time` or `time:1h`, separated by commas
+    /// Columns to group by, `time`, `time:1h` and `bucket(x, 10)`, separated by commas
     #[arg(long, value_name = "COLUMNS", value_parser = parse_list::<Grouping>)]
     group_by: Option<Listed<Grouping>>,
     /// What to compute of each group, separated by commas [default: count]
@@ -57,12 +61,36 @@ pub(crate) struct Args {
     /// How many rows of the answer [default: 100; of a series all]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
+    /// Also show all groups together that are not among the first
+    #[arg(long)]
+    other: bool,
+    /// Also show all groups together
+    #[arg(long)]
+    total: bool,
+    /// A column that is computed from others, as in 'ms=latency * 1000'
+    #[arg(long, value_name = "NAME=EXPRESSION", value_parser = parse_derived)]
+    derive: Vec<Derived>,
+    /// Compare with the time before: `previous`, or how long ago, as in '1 week'
+    #[arg(long, value_name = "TIME", value_parser = parse_compare)]
+    compare: Option<Compare>,
+    /// Compare with rows of the same time for which this holds; given several times, all of them
+    #[arg(long, value_name = "CONDITION", value_parser = parse_condition, conflicts_with = "compare")]
+    against: Vec<Filter>,
     /// Make the values of the last group columns
     #[arg(long, conflicts_with = "view")]
     pivot: bool,
     /// How to look at it
     #[arg(long, value_enum, default_value_t = Shape::Table)]
     view: Shape,
+    /// The column of a distribution (numbers), a tree or a graph (vectors)
+    #[arg(long, value_name = "NAME")]
+    column: Option<String>,
+    /// The columns of samples, separated by commas [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Merge a tree from its leaves
+    #[arg(long)]
+    from_leaf: bool,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -79,12 +107,45 @@ fn parse_list<T: std::str::FromStr<Err = TextError>>(text: &str) -> Result<Liste
     split_list(text).into_iter().map(str::parse).collect::<Result<_, _>>().map(Listed)
 }
 
+fn parse_derived(text: &str) -> Result<Derived, String> {
+    let (name, expression) = text
+        .split_once('=')
+        .ok_or_else(|| "a name, `=` and an expression belong here".to_owned())?;
+    Ok(Derived { name: name.trim().to_owned(), expression: expression.trim().to_owned() })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
+fn parse_compare(text: &str) -> Result<Compare, String> {
+    Ok(if text == "previous" { Compare::Previous } else { Compare::Ago(text.to_owned()) })
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Shape {
     /// One line per group
     Table,
     /// Over time; on a terminal, drawn
     Series,
+    /// How often numbers of a column occur; with --group-by time, in each bucket
+    Distribution,
+    /// Raw rows, newest first
+    Samples,
+    /// Vectors that begin alike, merged
+    Tree,
+    /// Which items of vectors follow which
+    Graph,
+}
+
+impl From<Shape> for View {
+    fn from(shape: Shape) -> Self {
+        match shape {
+            Shape::Table => Self::Table,
+            Shape::Series => Self::Series,
+            Shape::Distribution => Self::Distribution,
+            Shape::Samples => Self::Samples,
+            Shape::Tree => Self::Tree,
+            Shape::Graph => Self::Graph,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -135,7 +196,12 @@ pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
                 Shape::Series if output::is_terminal() => {
                     answer::print_lines(&answer, document.aggregates.len().max(1))?;
                 }
-                Shape::Series | Shape::Table => answer::print_table(&answer)?,
+                Shape::Series
+                | Shape::Table
+                | Shape::Distribution
+                | Shape::Samples
+                | Shape::Tree
+                | Shape::Graph => answer::print_table(&answer)?,
             }
         }
     }
@@ -159,10 +225,19 @@ fn document(args: &Args) -> Document {
     document.order = args.order.clone().map(|by| Order { by, descending: !args.ascending });
     document.top = args.top;
     document.pivot = args.pivot;
-    document.view = match args.view {
-        Shape::Table => View::Table,
-        Shape::Series => View::Series,
-    };
+    document.other = args.other;
+    document.total = args.total;
+    document.derived.clone_from(&args.derive);
+    document.compare.clone_from(&args.compare);
+    if !args.against.is_empty() {
+        document.compare = Some(Compare::Against(vec![args.against.clone()]));
+    }
+    document.view = args.view.into();
+    document.view_column.clone_from(&args.column);
+    document.columns.clone_from(&args.columns);
+    if args.from_leaf {
+        document.fold = Fold::Leaf;
+    }
     document
 }
 

@@ -9,6 +9,7 @@ mod category;
 mod check;
 mod clients;
 mod completions;
+mod dataset;
 mod datasets;
 mod guide;
 mod kill;

@@ -78,6 +78,28 @@ fn a_series_has_a_row_per_bucket() {
 }
 
 #[test]
+fn views_comparisons_and_computed_columns_are_answered() {
+    let lab = lab();
+    let csv = |arguments: &[&str]| {
+        let fixed = ["query", "builds", "--format", "csv"];
+        lab.run(fixed.iter().chain(arguments)).ok().stdout
+    };
+    assert_eq!(csv(&["--derive", "ms=latency*1000", "--agg", "max:ms"]), "max:ms\n4000\n");
+    assert_eq!(
+        csv(&["--group-by", "bucket(latency, 2)"]),
+        "\"bucket(latency, 2)\",count\n0,1\n2,1\n4,1\n"
+    );
+    let compared = csv(&["--where", "job=a", "--against", "job=b"]);
+    assert!(compared.contains("\n2,1,1,100,"), "{compared}");
+    let bins = csv(&["--view", "distribution", "--column", "latency", "--top", "1"]);
+    assert_eq!(bins, "from,to,count\n1.5,4,3\n");
+    let samples = csv(&["--view", "samples", "--columns", "job", "--top", "1"]);
+    assert!(samples.ends_with(",1,a\n"), "{samples}");
+    let others = ["query", "builds", "--group-by", "job", "--top", "1", "--other", "--total"];
+    lab.run(others).ok().says("all others: count 1").says("all groups: count 3");
+}
+
+#[test]
 fn mistakes_name_what_was_meant() {
     let lab = lab();
     let query = |arguments: &[&str]| lab.run(["query"].iter().chain(arguments));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::DocumentError;
 use crate::nearest::nearest;
 
-const QUERY: [&str; 14] = [
+const QUERY: [&str; 20] = [
     "format",
     "dataset",
     "since",
@@ -15,20 +15,32 @@ const QUERY: [&str; 14] = [
     "any_of",
     "group_by",
     "aggregates",
+    "derived",
     "order",
     "top",
+    "other",
+    "total",
     "pivot",
+    "compare",
     "view",
     "view_column",
+    "columns",
+    "fold",
     "drillstate",
 ];
 const CONDITION: [&str; 3] = ["column", "op", "values"];
 const ORDER: [&str; 2] = ["by", "descending"];
+const DERIVED: [&str; 2] = ["name", "expression"];
+const COMPARE: [&str; 3] = ["previous", "ago", "against"];
 
 /// Refuses fields that are not known.
 pub(super) fn check(document: &Value) -> Result<(), DocumentError> {
     check_object(document, "the query", &QUERY)?;
     check_object(&document["order"], "the order", &ORDER)?;
+    check_object(&document["compare"], "the comparison", &COMPARE)?;
+    for derived in document["derived"].as_array().into_iter().flatten() {
+        check_object(derived, "a derived column", &DERIVED)?;
+    }
     for conditions in document["any_of"].as_array().into_iter().flatten() {
         for condition in conditions.as_array().into_iter().flatten() {
             check_object(condition, "a condition", &CONDITION)?;
@@ -55,7 +67,9 @@ fn check_object(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Document, Filter, Grouping, Metric, Operator, Order, Simple, View};
+    use crate::document::{
+        Compare, Derived, Document, Filter, Fold, Grouping, Metric, Operator, Order, Simple, View,
+    };
     use serde_json::json;
 
     /// The list above and the struct can't drift apart: this has everything set.
@@ -67,6 +81,12 @@ mod tests {
             any_of: vec![vec![Filter { column: "c".to_owned(), op: Operator::Eq, values }]],
             group_by: vec![Grouping::Time(None)],
             aggregates: vec![Metric::Of(Simple::Count)],
+            derived: vec![Derived { name: "n".to_owned(), expression: "x + 1".to_owned() }],
+            other: true,
+            total: true,
+            compare: Some(Compare::Ago("1 week".to_owned())),
+            columns: vec!["c".to_owned()],
+            fold: Fold::Leaf,
             order: Some(Order { by: "count".to_owned(), descending: false }),
             top: Some(1),
             pivot: true,
@@ -85,6 +105,7 @@ mod tests {
         assert_eq!(names(&value), sorted(&QUERY));
         assert_eq!(names(&value["any_of"][0][0]), sorted(&CONDITION));
         assert_eq!(names(&value["order"]), sorted(&ORDER));
+        assert_eq!(names(&value["derived"][0]), sorted(&DERIVED));
         assert!(check(&value).is_ok());
     }
 }

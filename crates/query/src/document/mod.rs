@@ -18,6 +18,8 @@ mod filter;
 mod grouping;
 mod metric;
 mod plan;
+mod run;
+mod shapes;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -25,8 +27,9 @@ mod tests;
 pub use filter::{Filter, Operator, UnknownOperator, VALUES_MAX};
 pub use grouping::Grouping;
 pub use metric::{Function, Metric, Simple};
-pub use plan::{Columns, Plan};
-pub use table::{ColumnKind, PIVOT_COLUMNS_MAX, Table, TableColumn, TableError};
+pub use plan::{Columns, Plan, Times};
+pub use run::{Answered, AskError, answer_document};
+pub use table::{ColumnKind, Metered, PIVOT_COLUMNS_MAX, Table, TableColumn, TableError};
 
 pub(crate) use filter::text_of;
 #[cfg(test)]
@@ -78,20 +81,37 @@ pub struct Document {
     /// `count` when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<Metric>,
+    /// Columns that are computed from the others, to be used like them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub derived: Vec<Derived>,
     /// Without it, a series is in the order of its groups, and all else is ordered by the first
     /// metric, the largest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<usize>,
+    /// Whether the answer also has all groups together that are not among the first,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub other: bool,
+    /// and all groups together.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub total: bool,
     /// Whether the values of the last group become columns.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pivot: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compare: Option<Compare>,
     #[serde(default, skip_serializing_if = "View::is_table")]
     pub view: View,
     /// The column that the view is about: numbers of a distribution, stacks of a tree or a graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view_column: Option<String>,
+    /// The columns of raw rows that are shown; all when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// How the lists of a tree are merged.
+    #[serde(default, skip_serializing_if = "Fold::is_root")]
+    pub fold: Fold,
     /// What the drillstate that this was read from says besides.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub drillstate: Map<String, Value>,
@@ -138,6 +158,45 @@ pub struct Order {
 
 fn yes() -> bool {
     true
+}
+
+/// A column that is computed, as [`crate::expression`] says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Derived {
+    pub name: String,
+    pub expression: String,
+}
+
+/// What the rows are compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compare {
+    /// As long a time just before.
+    Previous,
+    /// The same time so long ago: `1 week`.
+    Ago(String),
+    /// Rows of the same time that meet other conditions.
+    Against(Vec<Vec<Filter>>),
+}
+
+/// Which way the lists of a tree are merged.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fold {
+    #[default]
+    Root,
+    Leaf,
+    /// What leads to a frame,
+    Callers(String),
+    /// and what it leads to.
+    Callees(String),
+}
+
+impl Fold {
+    fn is_root(&self) -> bool {
+        *self == Self::Root
+    }
 }
 
 /// How the answer is looked at.
@@ -207,6 +266,21 @@ pub enum DocumentError {
     },
     #[error("a pivot needs something to group by")]
     PivotOfNothing,
+    #[error(
+        "`other` needs an order that the rows are chosen by as they are found: by one aggregate, \
+         not by a group, a ratio, or a rate in a series"
+    )]
+    Other,
+    #[error("a comparison is of two answers, and not of {0}")]
+    CompareOf(&'static str),
+    #[error("`{}` is no time to go back by; write `1 week` or `7 days`", .length.escape_debug())]
+    Ago {
+        length: String,
+        #[source]
+        error: TimeError,
+    },
+    #[error("the view needs `view_column`: {}", view_column(*.view))]
+    NoViewColumn { view: View },
 }
 
 fn values(operator: Operator) -> &'static str {
@@ -214,6 +288,14 @@ fn values(operator: Operator) -> &'static str {
         0 => "no value",
         1 => "one value",
         _ => "one to 10000 values",
+    }
+}
+
+fn view_column(view: View) -> &'static str {
+    match view {
+        View::Distribution => "a column of numbers",
+        View::Tree | View::Graph => "a column of vectors, such as stacks",
+        View::Table | View::Series | View::Samples => "no column",
     }
 }
 
@@ -229,11 +311,17 @@ impl Document {
             any_of: Vec::new(),
             group_by: Vec::new(),
             aggregates: Vec::new(),
+            derived: Vec::new(),
             order: None,
             top: None,
+            other: false,
+            total: false,
             pivot: false,
+            compare: None,
             view: View::Table,
             view_column: None,
+            columns: Vec::new(),
+            fold: Fold::Root,
             drillstate: Map::new(),
         }
     }

@@ -35,6 +35,15 @@ impl FromIterator<(String, Kind)> for Columns {
 }
 
 impl Columns {
+    pub(super) fn add_unless_there(&mut self, column: &str, kind: Kind) {
+        self.kinds.entry(column.to_owned()).or_insert_with(|| vec![kind]);
+    }
+
+    /// What is shown of a column.
+    pub(super) fn kind_of(&self, column: &str) -> ColumnKind {
+        self.kinds.get(column).map_or(ColumnKind::Mixed, |kinds| ColumnKind::of(kinds))
+    }
+
     /// The kinds of a column. One that is not there is an error that names the nearest.
     pub fn kinds(&self, dataset: &str, column: &str) -> Result<&[Kind], DocumentError> {
         match self.kinds.get(column) {
@@ -50,38 +59,80 @@ impl Columns {
     }
 }
 
+/// The times of a document, fixed at one moment.
+#[derive(Debug, Clone)]
+pub struct Times {
+    pub range: Range,
+    pub zone: TimeZone,
+}
+
+impl Times {
+    /// `now` is what all times of the document count from.
+    pub fn new(document: &Document, now: Nanos) -> Result<Self, DocumentError> {
+        let zone = zone(&document.timezone)?;
+        let range = Range::parse(&document.since, &document.until, now, &zone)?;
+        Ok(Self { range, zone })
+    }
+}
+
 /// A document, ready to be answered: its times are fixed and its columns are there.
 #[derive(Debug)]
 pub struct Plan {
     /// What the engine is asked.
     pub question: Question,
-    pub range: Range,
-    pub zone: TimeZone,
     pub(super) layout: Layout,
 }
 
 impl Plan {
-    /// `now` is what all times of the document count from.
-    pub fn new(document: &Document, columns: &Columns, now: Nanos) -> Result<Self, DocumentError> {
-        let zone = zone(&document.timezone)?;
-        let range = Range::parse(&document.since, &document.until, now, &zone)?;
+    pub fn new(
+        document: &Document,
+        columns: &Columns,
+        times: &Times,
+    ) -> Result<Self, DocumentError> {
+        let range = times.range;
         let groupings = groupings(document);
-        let engine = Vec::new();
-        let mut building = Building { document, columns, groupings, range, zone: &zone, engine };
-        let any_of = building.any_of()?;
+        let mut building = Building { document, columns, groupings, times, engine: Vec::new() };
+        let any_of = conditions(&document.any_of, &document.dataset, columns)?;
         let group_by = building.group_by()?;
         let layout = building.layout(&group_by)?;
         let top = layout.engine_top();
+        if document.other && top.is_none() {
+            return Err(DocumentError::Other);
+        }
         let question = Question {
             range: Some((range.start.as_i64(), range.end.as_i64())),
             any_of,
             group_by,
             aggregates: building.engine,
             top,
-            ..Question::default()
+            with_other: document.other,
+            with_total: document.total,
         };
-        Ok(Self { question, range, zone, layout })
+        Ok(Self { question, layout })
     }
+
+    /// Where the buckets of time start, if it is grouped by time.
+    pub(super) fn buckets(&self) -> Option<Vec<i64>> {
+        self.question.group_by.iter().find_map(|dimension| match dimension {
+            Dimension::Time(starts) => Some(starts.clone()),
+            Dimension::Column(_) => None,
+        })
+    }
+}
+
+/// The conditions of a dataset as the engine takes them.
+pub(super) fn conditions(
+    any_of: &[Vec<Filter>],
+    dataset: &str,
+    columns: &Columns,
+) -> Result<Vec<Vec<Condition>>, DocumentError> {
+    at_most("conditions", any_of.iter().map(Vec::len).sum(), FILTERS_MAX)?;
+    let condition = |filter: &Filter| {
+        columns.kinds(dataset, &filter.column)?;
+        filter.condition()
+    };
+    let all_of = |filters: &Vec<Filter>| filters.iter().map(condition).collect();
+    any_of.iter().map(all_of).collect()
 }
 
 /// The zone of this name.
@@ -105,24 +156,12 @@ struct Building<'d> {
     document: &'d Document,
     columns: &'d Columns,
     groupings: Vec<Grouping>,
-    range: Range,
-    zone: &'d TimeZone,
+    times: &'d Times,
     /// What the engine computes, each once.
     engine: Vec<Aggregate>,
 }
 
 impl Building<'_> {
-    fn any_of(&self) -> Result<Vec<Vec<Condition>>, DocumentError> {
-        let given = self.document.any_of.iter().map(Vec::len).sum();
-        at_most("conditions", given, FILTERS_MAX)?;
-        let condition = |filter: &Filter| {
-            self.columns.kinds(&self.document.dataset, &filter.column)?;
-            filter.condition()
-        };
-        let all_of = |filters: &Vec<Filter>| filters.iter().map(condition).collect();
-        self.document.any_of.iter().map(all_of).collect()
-    }
-
     fn group_by(&self) -> Result<Vec<Dimension>, DocumentError> {
         let mut dimensions = Vec::new();
         for (place, grouping) in self.groupings.iter().enumerate() {
@@ -135,6 +174,11 @@ impl Building<'_> {
                     Dimension::Column(column.clone())
                 }
                 Grouping::Time(width) => Dimension::Time(self.buckets(width.as_deref())?),
+                // Computed under this name before the engine is asked.
+                Grouping::Bucket { column, .. } => {
+                    self.columns.kinds(&self.document.dataset, column)?;
+                    Dimension::Column(grouping.to_string())
+                }
             });
         }
         Ok(dimensions)
@@ -142,11 +186,11 @@ impl Building<'_> {
 
     fn buckets(&self, width: Option<&str>) -> Result<Vec<i64>, DocumentError> {
         let bucket = match width {
-            None => Bucket::automatic(self.range, self.zone),
-            Some(width) => Bucket::parse(width, self.zone)
+            None => Bucket::automatic(self.times.range, &self.times.zone),
+            Some(width) => Bucket::parse(width, &self.times.zone)
                 .map_err(|error| DocumentError::Width { width: width.to_owned(), error })?,
         };
-        Ok(bucket.starts(self.range)?.into_iter().map(Nanos::as_i64).collect())
+        Ok(bucket.starts(self.times.range)?.into_iter().map(Nanos::as_i64).collect())
     }
 
     fn layout(&mut self, group_by: &[Dimension]) -> Result<Layout, DocumentError> {
@@ -154,7 +198,7 @@ impl Building<'_> {
         let asked = &self.document.aggregates[..];
         let metrics = if asked.is_empty() { &count } else { asked };
         at_most("aggregates", metrics.len(), METRICS_MAX)?;
-        let per_second = PerSecond::new(group_by, self.range);
+        let per_second = PerSecond::new(group_by, self.times.range);
         let mut shown = Vec::new();
         for (place, metric) in metrics.iter().enumerate() {
             if metrics[..place].contains(metric) {
@@ -228,6 +272,9 @@ impl Building<'_> {
                 Grouping::Column(column) => {
                     let kinds = self.columns.kinds(&self.document.dataset, column)?;
                     TableColumn::new(column, ColumnKind::of(kinds))
+                }
+                Grouping::Bucket { .. } => {
+                    TableColumn::new(grouping.to_string(), ColumnKind::Float)
                 }
             });
         }

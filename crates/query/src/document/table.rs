@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use perflab_model::{Kind, Nanos};
 
-use super::Plan;
+use super::{DocumentError, Plan};
 use crate::algebra::{self, Dimension, Top};
+use crate::compare::{Change, Compared};
 use crate::time::Range;
 use crate::{Answer, AnswerRow, Value};
 
@@ -21,6 +22,19 @@ pub struct Table {
     pub columns: Vec<TableColumn>,
     /// One value per column.
     pub rows: Vec<Vec<Value>>,
+    /// The metrics of all groups together that are not among the rows,
+    pub other: Option<Vec<Metered>>,
+    /// and of all groups together.
+    pub total: Option<Vec<Metered>>,
+}
+
+/// A metric by the name of its column, and its value.
+pub type Metered = (String, Value);
+
+impl Table {
+    pub(super) fn new(columns: Vec<TableColumn>, rows: Vec<Vec<Value>>) -> Self {
+        Self { columns, rows, other: None, total: None }
+    }
 }
 
 /// A column of an answer. No two have the same name.
@@ -249,12 +263,54 @@ fn compare_values(a: &[Value], b: &[Value]) -> Ordering {
 impl Plan {
     /// The answer as it was asked for.
     pub fn finish(&self, answer: Answer) -> Result<Table, TableError> {
-        let mut rows = self.layout.sorted(answer.rows);
-        rows.truncate(self.layout.top);
-        let rows = rows.into_iter().map(|row| self.layout.row(row)).collect();
-        let table = Table { columns: self.layout.columns.clone(), rows };
-        if self.layout.pivot { pivoted(&table, self.question.group_by.len()) } else { Ok(table) }
+        let layout = &self.layout;
+        let mut rows = layout.sorted(answer.rows);
+        rows.truncate(layout.top);
+        let rows = rows.into_iter().map(|row| layout.row(row)).collect();
+        let groups = self.question.group_by.len();
+        let mut table = Table::new(layout.columns.clone(), rows);
+        if layout.pivot {
+            table = pivoted(&table, groups)?;
+        }
+        let names = || layout.columns[groups..].iter().map(|column| column.name.clone());
+        let metered = |row| names().zip(layout.row(row).split_off(groups)).collect();
+        table.other = answer.other.map(metered);
+        table.total = answer.total.map(metered);
+        Ok(table)
     }
+
+    /// Two answers side by side, as they were asked for: each metric of A and B, their difference
+    /// in itself and in percent of B, its interval, and how likely it is where there is none.
+    pub fn finish_compared(&self, compared: Compared) -> Result<Table, DocumentError> {
+        let groups = self.question.group_by.len();
+        let (grouped, metrics) = self.layout.columns.split_at(groups);
+        let mut columns = grouped.to_vec();
+        for metric in metrics {
+            for part in ["", ":b", ":delta", ":percent", ":low", ":high", ":p"] {
+                let name = unused(&columns, format!("{}{part}", metric.name));
+                columns.push(TableColumn::new(name, ColumnKind::Float));
+            }
+        }
+        let mut rows = Vec::new();
+        for row in compared.rows.into_iter().take(self.layout.top) {
+            let mut values = row.group;
+            for shown in &self.layout.shown {
+                let Shown::Value(place) = *shown else {
+                    return Err(DocumentError::CompareOf("rates and ratios"));
+                };
+                values.extend(changed(&row.changes[place]));
+            }
+            rows.push(values);
+        }
+        Ok(Table::new(columns, rows))
+    }
+}
+
+fn changed(change: &Change) -> impl Iterator<Item = Value> {
+    let (low, high) = (change.interval.map(|(low, _)| low), change.interval.map(|(_, high)| high));
+    let percent = change.relative.map(|part| part * 100.0);
+    let numbers = [change.a, change.b, change.delta, percent, low, high, change.p];
+    numbers.into_iter().map(|number| number.map_or(Value::Null, Value::Float))
 }
 
 /// The values of the last of the groups become columns, each as often as there are metrics. Rows
@@ -285,7 +341,7 @@ fn pivoted(table: &Table, groups: usize) -> Result<Table, TableError> {
         rows[place][start..start + metrics.len()].clone_from_slice(values);
     }
     rows.iter_mut().for_each(|row| row.resize(columns.len(), Value::Null));
-    Ok(Table { columns, rows })
+    Ok(Table::new(columns, rows))
 }
 
 fn add_columns(columns: &mut Vec<TableColumn>, head: &Value, metrics: &[TableColumn]) {

@@ -4,6 +4,7 @@ use perflab_model::{Kind, Nanos};
 
 use super::{
     ColumnKind, Columns, DOCUMENT_BYTES_MAX, Document, DocumentError, Plan, Table, TableColumn,
+    Times,
 };
 use crate::algebra::{Aggregate, Condition, Dimension, Order, Test, Top};
 use crate::{Answer, AnswerRow, Value};
@@ -26,7 +27,8 @@ fn columns() -> Columns {
 
 fn try_plan(json: &str) -> Result<Plan, DocumentError> {
     let json = format!(r#"{{"dataset":"builds",{json}}}"#);
-    Plan::new(&Document::from_json(json.as_bytes())?, &columns(), NOW)
+    let document = Document::from_json(json.as_bytes())?;
+    Plan::new(&document, &columns(), &Times::new(&document, NOW)?)
 }
 
 fn plan(json: &str) -> Plan {

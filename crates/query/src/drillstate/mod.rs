@@ -33,10 +33,15 @@ mod key {
     pub(super) const ORDER: &str = "order";
     pub(super) const ORDER_DESC: &str = "order_desc";
     pub(super) const TOP: &str = "top";
+    pub(super) const RETURN_REMAINDER: &str = "return_remainder";
+    pub(super) const DERIVED_COLS: &str = "derivedCols";
+    pub(super) const SAMPLE_COLS: &str = "sampleCols";
+    pub(super) const COMPARE: &str = "compare";
+    pub(super) const B_CONSTRAINTS: &str = "b_constraints";
     pub(super) const SHOULD_PIVOT: &str = "should_pivot";
     pub(super) const VIEW: &str = "view";
 
-    pub(super) const ALL: [&str; 17] = [
+    pub(super) const ALL: [&str; 22] = [
         DATASET,
         START,
         END,
@@ -52,6 +57,11 @@ mod key {
         ORDER,
         ORDER_DESC,
         TOP,
+        RETURN_REMAINDER,
+        DERIVED_COLS,
+        SAMPLE_COLS,
+        COMPARE,
+        B_CONSTRAINTS,
         SHOULD_PIVOT,
         VIEW,
     ];
@@ -59,6 +69,11 @@ mod key {
 
 /// What Scuba orders by when it says so, and which metric that is here.
 const ORDERS: [(&str, &str); 2] = [("weight", "count"), ("hits", "samples")];
+
+/// What `compare` says of the time just before,
+const PREVIOUS: &str = "previous period";
+/// and of the rows that `b_constraints` choose.
+const AGAINST_B: &str = "b";
 
 /// Names of views; the first of a view is the one that is written.
 const VIEWS: [(&str, View); 12] = [

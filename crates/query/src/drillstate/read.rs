@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{NOT_NULL, ORDERS, VIEWS, key, write};
+use super::{AGAINST_B, NOT_NULL, ORDERS, PREVIOUS, VIEWS, key, write};
 use crate::document::{
-    Document, Filter, Grouping, Metric, Operator, Order, UnknownOperator, View, text_of,
+    Compare, Derived, Document, Filter, Grouping, Metric, Operator, Order, UnknownOperator, View,
+    text_of,
 };
 use crate::text::TextError;
 
@@ -43,12 +44,16 @@ pub(super) fn understood(state: &Map<String, Value>) -> Result<Document, Drillst
             *field = text;
         }
     }
-    document.any_of = reader.constraints()?;
+    document.any_of = reader.constraints(key::CONSTRAINTS)?;
     document.group_by = reader.group_by()?;
     document.aggregates = reader.aggregates()?;
     document.order = reader.order()?;
     document.top = reader.top()?;
     document.pivot = reader.flag(key::SHOULD_PIVOT)?.unwrap_or(false);
+    document.other = reader.flag(key::RETURN_REMAINDER)?.unwrap_or(false);
+    document.derived = reader.derived()?;
+    document.columns = reader.texts(key::SAMPLE_COLS)?;
+    document.compare = reader.compare()?;
     (document.view, document.view_column) = reader.view()?;
     Ok(document)
 }
@@ -92,11 +97,11 @@ impl<'s> Reader<'s> {
     }
 
     /// An OR of ANDs. An AND of nothing, as in `[[]]`, is met by all rows.
-    fn constraints(&self) -> Result<Vec<Vec<Filter>>, DrillstateError> {
+    fn constraints(&self, key: &'static str) -> Result<Vec<Vec<Filter>>, DrillstateError> {
         let mut any_of = Vec::new();
-        for alternative in self.list(key::CONSTRAINTS)? {
+        for alternative in self.list(key)? {
             let Value::Array(constraints) = alternative else {
-                return Err(wrong(key::CONSTRAINTS, alternative, "a list of lists"));
+                return Err(wrong(key, alternative, "a list of lists"));
             };
             any_of.push(constraints.iter().map(filter).collect::<Result<Vec<_>, _>>()?);
         }
@@ -130,6 +135,26 @@ impl<'s> Reader<'s> {
             metrics.push(text.parse()?);
         }
         Ok(metrics)
+    }
+
+    fn derived(&self) -> Result<Vec<Derived>, DrillstateError> {
+        let one = |item: &Value| {
+            let text = |key: &str| item.get(key).and_then(Value::as_str).map(str::to_owned);
+            let (name, expression) = text("name").zip(text("sql"))?;
+            Some(Derived { name, expression })
+        };
+        let named =
+            |item| one(item).ok_or_else(|| wrong(key::DERIVED_COLS, item, "a `name` with `sql`"));
+        self.list(key::DERIVED_COLS)?.iter().map(named).collect()
+    }
+
+    fn compare(&self) -> Result<Option<Compare>, DrillstateError> {
+        Ok(match self.text(key::COMPARE)?.as_deref() {
+            None | Some("" | "none") => None,
+            Some(PREVIOUS) => Some(Compare::Previous),
+            Some(AGAINST_B) => Some(Compare::Against(self.constraints(key::B_CONSTRAINTS)?)),
+            Some(length) => Some(Compare::Ago(length.to_owned())),
+        })
     }
 
     fn order(&self) -> Result<Option<Order>, DrillstateError> {

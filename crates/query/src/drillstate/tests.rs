@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{is_scuba_url, read, read_url_query, write, write_url};
-use crate::document::{Document, Filter, Grouping, Metric, Operator, Order, Simple, View};
+use crate::document::{
+    Compare, Derived, Document, Filter, Grouping, Metric, Operator, Order, Simple, View,
+};
 
 /// As PyTorch's compile-time profiler builds it.
 fn pytorch() -> Value {
@@ -179,6 +181,22 @@ fn views() -> impl Strategy<Value = (View, Option<String>)> {
     (prop::sample::select(&VIEWS[..]), prop::option::of("\\PC{1,6}"))
 }
 
+fn comparisons() -> impl Strategy<Value = Option<Compare>> {
+    let any_of = prop::collection::vec(prop::collection::vec(filters(), 0..2), 0..2);
+    prop_oneof![
+        Just(None),
+        Just(Some(Compare::Previous)),
+        "[1-9] weeks".prop_map(|length| Some(Compare::Ago(length))),
+        any_of.prop_map(|any_of| Some(Compare::Against(any_of))),
+    ]
+}
+
+fn derived() -> impl Strategy<Value = Vec<Derived>> {
+    let one =
+        ("\\PC{1,6}", "\\PC{1,6}").prop_map(|(name, expression)| Derived { name, expression });
+    prop::collection::vec(one, 0..2)
+}
+
 /// Everything that a drillstate can say.
 fn documents() -> impl Strategy<Value = Document> {
     let orders = ("count|samples|p99:x|job|weights", any::<bool>())
@@ -188,27 +206,33 @@ fn documents() -> impl Strategy<Value = Document> {
         prop::collection::vec(prop::collection::vec(filters(), 0..3), 0..3),
         groupings(),
         prop::collection::vec(crate::document::strategies::metrics(), 0..3),
-        (prop::option::of(orders), prop::option::of(0_usize..10_000), any::<bool>()),
-        views(),
+        (prop::option::of(orders), prop::option::of(0_usize..10_000), any::<bool>(), any::<bool>()),
+        (views(), comparisons(), derived(), prop::collection::vec("\\PC{1,6}", 0..2)),
     )
-        .prop_map(|(texts, any_of, group_by, aggregates, (order, top, pivot), view)| {
-            let (dataset, since, until, timezone) = texts;
-            let (view, view_column) = view;
-            Document {
-                since,
-                until,
-                timezone,
-                any_of,
-                group_by,
-                aggregates,
-                order,
-                top,
-                pivot,
-                view,
-                view_column,
-                ..Document::new(dataset)
-            }
-        })
+        .prop_map(
+            |(texts, any_of, group_by, aggregates, (order, top, pivot, other), shown)| {
+                let (dataset, since, until, timezone) = texts;
+                let ((view, view_column), compare, derived, columns) = shown;
+                Document {
+                    since,
+                    until,
+                    timezone,
+                    any_of,
+                    group_by,
+                    aggregates,
+                    order,
+                    top,
+                    other,
+                    pivot,
+                    compare,
+                    derived,
+                    view,
+                    view_column,
+                    columns,
+                    ..Document::new(dataset)
+                }
+            },
+        )
 }
 
 /// A drillstate that someone else might have written: known keys in other forms, and others.

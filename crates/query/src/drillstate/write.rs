@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{NOT_NULL, ORDERS, VIEWS, key, read};
-use crate::document::{Document, Filter, Grouping, View};
+use super::{AGAINST_B, NOT_NULL, ORDERS, PREVIOUS, VIEWS, key, read};
+use crate::document::{Compare, Derived, Document, Filter, Fold, Grouping, View};
 
 /// A drillstate has no words for this part of a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,12 @@ pub fn write(document: &Document) -> Result<Map<String, Value>, Unsayable> {
 
 /// What a document says, in one way of several.
 pub(super) fn canonical(document: &Document) -> Result<Map<String, Value>, Unsayable> {
+    if document.total {
+        return unsayable("that all groups are wanted together");
+    }
+    if document.fold != Fold::Root {
+        return unsayable("how the lists of a tree are merged");
+    }
     let mut state = Map::new();
     let mut set = |key: &str, value: Value| drop(state.insert(key.to_owned(), value));
     set(key::DATASET, json!(document.dataset));
@@ -52,7 +58,24 @@ pub(super) fn canonical(document: &Document) -> Result<Map<String, Value>, Unsay
     if let Some(top) = document.top {
         set(key::TOP, json!(top));
     }
+    set(key::RETURN_REMAINDER, json!(document.other));
     set(key::SHOULD_PIVOT, json!(document.pivot));
+    if !document.derived.is_empty() {
+        let one = |one: &Derived| json!({ "name": one.name, "sql": one.expression });
+        set(key::DERIVED_COLS, document.derived.iter().map(one).collect());
+    }
+    if !document.columns.is_empty() {
+        set(key::SAMPLE_COLS, json!(document.columns));
+    }
+    match &document.compare {
+        None => {}
+        Some(Compare::Previous) => set(key::COMPARE, json!(PREVIOUS)),
+        Some(Compare::Ago(length)) => set(key::COMPARE, json!(length)),
+        Some(Compare::Against(any_of)) => {
+            set(key::COMPARE, json!(AGAINST_B));
+            set(key::B_CONSTRAINTS, constraints(any_of));
+        }
+    }
     let view = VIEWS.iter().find(|(_, view)| *view == document.view);
     set(key::VIEW, json!(view.map(|(name, _)| name)));
     match (&document.view_column, document.view) {
@@ -91,7 +114,7 @@ fn dimensions(group_by: &[Grouping]) -> Result<(bool, Vec<&str>), Unsayable> {
     for grouping in columns {
         match grouping {
             Grouping::Column(column) => names.push(column.as_str()),
-            Grouping::Time(_) => {
+            Grouping::Time(_) | Grouping::Bucket { .. } => {
                 return unsayable(format!("that rows are grouped by `{grouping}` at this place"));
             }
         }

@@ -1,9 +1,9 @@
 //! A document, answered from rows.
 
-use perflab_model::{Kind, Nanos};
-use perflab_query::document::{Columns, Document, Plan};
+use perflab_model::Nanos;
+use perflab_query::document::{AskError, Document, Table, answer_document};
 use perflab_query::text::parse_condition;
-use perflab_query::{Limits, Value, answer};
+use perflab_query::{Limits, Value};
 use perflab_store::segment::Snapshot;
 
 use crate::data::{Cell, Row, segment_of};
@@ -15,18 +15,20 @@ fn row(minutes_ago: i64, weight: f64, job: &str, latency: f64) -> Row {
     let cells = vec![
         ("job".to_owned(), Cell::String(job.to_owned())),
         ("latency".to_owned(), Cell::Float(latency)),
+        ("stack".to_owned(), Cell::Vector(vec!["main".to_owned(), job.to_owned()])),
     ];
     Row { time: NOW.0 - minutes_ago * MINUTE, weight, cells }
 }
 
-fn table(document: &Document) -> (Vec<String>, Vec<Vec<Value>>) {
+fn ask(document: &Document) -> Result<Table, AskError> {
     let rows = [row(50, 2.0, "a", 1.0), row(20, 1.0, "b", 4.0), row(10, 1.0, "a", 2.0)];
     let snapshot = Snapshot::of([segment_of(&rows)]);
-    let columns = [("job".to_owned(), Kind::String), ("latency".to_owned(), Kind::Float)];
-    let columns = columns.into_iter().collect::<Columns>();
-    let plan = Plan::new(document, &columns, NOW).unwrap();
-    let table =
-        plan.finish(answer(&plan.question, &snapshot, &Limits::default()).unwrap()).unwrap();
+    let answered = answer_document(document, &snapshot, &[], NOW, &Limits::default())?;
+    Ok(answered.table)
+}
+
+fn table(document: &Document) -> (Vec<String>, Vec<Vec<Value>>) {
+    let table = ask(document).unwrap();
     (table.columns.into_iter().map(|column| column.name).collect(), table.rows)
 }
 
@@ -82,4 +84,109 @@ fn a_pivot_of_a_series_has_a_line_per_bucket() {
             [hour(22), Value::Float(1.0), Value::Null],
         ]
     );
+}
+
+#[test]
+fn columns_can_be_computed_and_numbers_grouped_in_buckets() {
+    let (names, rows) = table(&document(
+        r#"{"dataset":"d","since":"-1 hour","derived":[{"name":"ms","expression":"latency * 1000"}],
+            "group_by":["bucket(latency, 2)"],"aggregates":["max:ms"]}"#,
+    ));
+    assert_eq!(names, ["bucket(latency, 2)", "max:ms"]);
+    let float = Value::Float;
+    assert_eq!(
+        rows,
+        [[float(4.0), float(4000.0)], [float(2.0), float(2000.0)], [float(0.0), float(1000.0)],]
+    );
+    let wrong =
+        document(r#"{"dataset":"d","derived":[{"name":"ms","expression":"latecy * 1000"}]}"#);
+    assert!(ask(&wrong).unwrap_err().to_string().ends_with("did you mean `latency`?"));
+}
+
+#[test]
+fn what_is_not_shown_is_there_together() {
+    let asked = |more: &str| {
+        let json = format!(
+            r#"{{"dataset":"d","since":"-1 hour","group_by":["job"],"top":1,"other":true,"total":true{more}}}"#
+        );
+        ask(&document(&json))
+    };
+    let table = asked("").unwrap();
+    assert_eq!(table.rows.len(), 1);
+    assert_eq!(table.other, Some(vec![("count".to_owned(), Value::Float(1.0))]));
+    assert_eq!(table.total, Some(vec![("count".to_owned(), Value::Float(4.0))]));
+    let by_group = asked(r#","order":{"by":"job"}"#).unwrap_err();
+    assert!(by_group.to_string().starts_with("`other` needs an order"));
+}
+
+#[test]
+fn two_times_and_two_sets_of_rows_are_compared() {
+    let compared = |compare: &str| {
+        let json = format!(
+            r#"{{"dataset":"d","since":"-30 minutes","group_by":["job"],"compare":{compare}}}"#
+        );
+        table(&document(&json))
+    };
+    for before in [r#""previous""#, r#"{"ago":"30 minutes"}"#] {
+        let (names, rows) = compared(before);
+        assert_eq!(names[..5], ["job", "count", "count:b", "count:delta", "count:percent"]);
+        assert_eq!(
+            rows[0][..5],
+            [
+                Value::String("a".to_owned()),
+                Value::Float(1.0),
+                Value::Float(2.0),
+                Value::Float(-1.0),
+                Value::Float(-50.0),
+            ]
+        );
+    }
+    let (_, rows) = compared(r#"{"against":[[{"column":"job","op":"eq","values":["b"]}]]}"#);
+    let a = rows.iter().find(|row| row[0] == Value::String("a".to_owned())).unwrap();
+    assert_eq!(a[1..3], [Value::Float(1.0), Value::Float(0.0)]);
+    let wrong = document(r#"{"dataset":"d","aggregates":["rate"],"compare":"previous"}"#);
+    assert!(ask(&wrong).unwrap_err().to_string().contains("not of rates and ratios"));
+    let wrong = document(r#"{"dataset":"d","compare":{"ago":"a while"}}"#);
+    assert!(ask(&wrong).unwrap_err().to_string().contains("no time to go back by"));
+}
+
+#[test]
+fn the_other_views_are_tables_too() {
+    let viewed =
+        |more: &str| table(&document(&format!(r#"{{"dataset":"d","since":"-1 hour",{more}}}"#)));
+    let text = |text: &str| Value::String(text.to_owned());
+    let float = Value::Float;
+    let (names, rows) = viewed(r#""view":"samples","columns":["job"],"top":2"#);
+    assert_eq!(names, ["time", "weight", "job"]);
+    assert_eq!(rows[0], [Value::Time(NOW.0 - 10 * MINUTE), float(1.0), text("a")]);
+    assert_eq!(rows.len(), 2);
+    let (names, rows) = viewed(r#""view":"distribution","view_column":"latency","top":3"#);
+    assert_eq!(names, ["from", "to", "count"]);
+    assert_eq!(
+        rows,
+        [
+            [float(1.0), float(2.0), float(2.0)],
+            [float(2.0), float(3.0), float(1.0)],
+            [float(3.0), float(4.0), float(1.0)],
+        ]
+    );
+    let (names, rows) =
+        viewed(r#""view":"distribution","view_column":"latency","top":1,"group_by":["time:1h"]"#);
+    assert_eq!(names, ["time", "from", "to", "count"]);
+    assert_eq!(rows.len(), 2, "one for each bucket");
+    let (names, rows) = viewed(r#""view":"tree","view_column":"stack""#);
+    assert_eq!(names[..5], ["node", "parent", "depth", "frame", "weight"]);
+    assert_eq!(
+        rows[1][..5],
+        [Value::Int(1), Value::Int(0), Value::Int(1), text("main"), float(4.0)]
+    );
+    assert_eq!(rows[2][3..5], [text("a"), float(3.0)]);
+    let (_, rows) = viewed(r#""view":"tree","view_column":"stack","fold":"leaf""#);
+    assert_eq!(rows[1][3..5], [text("a"), float(3.0)]);
+    let (names, rows) = viewed(r#""view":"graph","view_column":"stack","compare":"previous""#);
+    assert_eq!(names[..3], ["parent", "frame", "weight"]);
+    assert_eq!(rows[0][..3], [Value::Null, text("main"), float(4.0)]);
+    assert_eq!(rows[3][..3], [text("main"), text("a"), float(3.0)]);
+    let wrong = document(r#"{"dataset":"d","view":"tree"}"#);
+    assert!(ask(&wrong).unwrap_err().to_string().contains("a column of vectors"));
 }

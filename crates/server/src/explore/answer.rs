@@ -1,5 +1,6 @@
 //! Answers as JSON, CSV and Arrow.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use perflab_model::Nanos;
 use perflab_query::Value;
-use perflab_query::document::{ColumnKind, Table, TableColumn};
-use perflab_query::time::{InZone, Range};
+use perflab_query::document::{self, ColumnKind, Metered, TableColumn};
+use perflab_query::time::InZone;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -76,10 +77,7 @@ impl Form {
 /// An answer and what it came from.
 #[derive(Debug)]
 pub(super) struct Answered {
-    pub(super) table: Table,
-    pub(super) zone: TimeZone,
-    pub(super) range: Range,
-    pub(super) rows_scanned: u64,
+    pub(super) answer: document::Answered,
     /// What is not in it, and why.
     pub(super) missing: Vec<String>,
     pub(super) elapsed: Duration,
@@ -90,6 +88,10 @@ struct Document<'a> {
     format: &'static str,
     columns: Vec<Column<'a>>,
     rows: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other: Option<BTreeMap<&'a str, Shown<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<BTreeMap<&'a str, Shown<'a>>>,
     stats: Stats<'a>,
 }
 
@@ -97,6 +99,12 @@ struct Document<'a> {
 struct Column<'a> {
     name: &'a str,
     kind: &'static str,
+}
+
+impl<'a> Column<'a> {
+    fn of(column: &'a TableColumn) -> Self {
+        Self { name: &column.name, kind: column.kind.as_str() }
+    }
 }
 
 #[derive(Serialize)]
@@ -145,6 +153,10 @@ impl Serialize for Shown<'_> {
     }
 }
 
+fn metered<'a>(metered: &'a [Metered], zone: &'a TimeZone) -> BTreeMap<&'a str, Shown<'a>> {
+    metered.iter().map(|(name, value)| (name.as_str(), Shown { value, zone })).collect()
+}
+
 fn in_zone(nanos: i64, zone: &TimeZone) -> InZone<'_> {
     InZone { time: Nanos(nanos), zone }
 }
@@ -163,41 +175,41 @@ fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
 
 impl Answered {
     fn document(&self) -> Document<'_> {
-        let Table { columns, rows } = &self.table;
-        let time = |time| InZone { time, zone: &self.zone }.to_string();
-        let row = |values| Row { columns, values, zone: &self.zone };
+        let document::Answered { table, zone, range, rows_scanned } = &self.answer;
+        let time = |time| InZone { time, zone }.to_string();
+        let row = |values| Row { columns: &table.columns, values, zone };
         Document {
             format: FORMAT,
-            columns: columns
-                .iter()
-                .map(|column| Column { name: &column.name, kind: column.kind.as_str() })
-                .collect(),
-            rows: rows.iter().map(|values| row(values)).collect(),
+            columns: table.columns.iter().map(Column::of).collect(),
+            rows: table.rows.iter().map(|values| row(values)).collect(),
+            other: table.other.as_deref().map(|other| metered(other, zone)),
+            total: table.total.as_deref().map(|total| metered(total, zone)),
             stats: Stats {
-                rows_scanned: self.rows_scanned,
+                rows_scanned: *rows_scanned,
                 elapsed_ns: u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX),
                 complete: self.missing.is_empty(),
                 missing: &self.missing,
-                since: time(self.range.start),
-                until: time(self.range.end),
+                since: time(range.start),
+                until: time(range.end),
             },
         }
     }
 
     fn csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(self.table.columns.iter().map(|column| &column.name))?;
-        for row in &self.table.rows {
-            let cells = row.iter().map(|value| text_of(value, &self.zone).unwrap_or_default());
+        writer.write_record(self.answer.table.columns.iter().map(|column| &column.name))?;
+        for row in &self.answer.table.rows {
+            let cells =
+                row.iter().map(|value| text_of(value, &self.answer.zone).unwrap_or_default());
             writer.write_record(cells)?;
         }
         writer.into_inner().map_err(|error| error.into_error().into())
     }
 
     fn arrow(&self) -> Result<Vec<u8>, ArrowError> {
-        let arrays = (0..self.table.columns.len()).map(|place| self.array(place));
+        let arrays = (0..self.answer.table.columns.len()).map(|place| self.array(place));
         let arrays: Vec<ArrayRef> = arrays.collect();
-        let named = self.table.columns.iter().zip(&arrays);
+        let named = self.answer.table.columns.iter().zip(&arrays);
         let field = |(column, array): (&TableColumn, &ArrayRef)| {
             Field::new(&column.name, array.data_type().clone(), true)
         };
@@ -214,8 +226,8 @@ impl Answered {
     /// A column as an array: what is of another kind than the column is text in a mixed one, and
     /// does not occur in others.
     fn array(&self, place: usize) -> ArrayRef {
-        let values = self.table.rows.iter().map(|row| &row[place]);
-        match self.table.columns[place].kind {
+        let values = self.answer.table.rows.iter().map(|row| &row[place]);
+        match self.answer.table.columns[place].kind {
             ColumnKind::Int => Arc::new(values.map(int).collect::<Int64Array>()),
             ColumnKind::Float => Arc::new(values.map(float).collect::<Float64Array>()),
             ColumnKind::Time => {
@@ -236,9 +248,9 @@ impl Answered {
                 }
                 Arc::new(lists.finish())
             }
-            ColumnKind::String | ColumnKind::Mixed => {
-                Arc::new(values.map(|value| text_of(value, &self.zone)).collect::<StringArray>())
-            }
+            ColumnKind::String | ColumnKind::Mixed => Arc::new(
+                values.map(|value| text_of(value, &self.answer.zone)).collect::<StringArray>(),
+            ),
         }
     }
 }

@@ -1,15 +1,19 @@
 //! `/api/datasets`: which there are, and what is in them.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, State};
-use perflab_store::{Access, DatasetInfo, DatasetSettings, Home};
-use serde::Serialize;
+use axum::http::StatusCode;
+use perflab_model::CategoryName;
+use perflab_store::{Access, DatasetInfo, DatasetSettings, Home, is_reserved};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::rows::{Readable, datasets};
 use crate::access::Known;
+use crate::categories::{SETTINGS_BYTES_MAX, declare, mentioned, refused};
 use crate::error::ApiError;
 use crate::state::{Server, blocking};
 
@@ -55,9 +59,15 @@ pub(crate) async fn get_datasets(
         let may_read = datasets(&server.home, &access);
         let all = server.home.datasets().map_err(|error| ApiError::failed(&error))?;
         let readable = all.into_iter().filter(|dataset| may_read.contains(&dataset.name));
+        // perflab's own are there from the start; people are told once there is something in them.
+        let readable = readable.filter(|dataset| dataset.rows > 0 || !is_own(&dataset.name));
         Ok::<_, ApiError>(readable.map(Dataset::from).collect())
     };
     Ok(Json(Listing { datasets: blocking(list).await?? }))
+}
+
+fn is_own(dataset: &str) -> bool {
+    CategoryName::new(dataset).is_ok_and(|category| is_reserved(&category))
 }
 
 impl From<DatasetInfo> for Dataset {
@@ -82,6 +92,48 @@ pub(crate) async fn get_dataset(
     Path(name): Path<String>,
 ) -> Result<Json<Described>, ApiError> {
     blocking(move || describe(&server.home, &access, &name)).await?.map(Json)
+}
+
+/// What is to be changed: what isn't mentioned stays, `null` is no limit or no schema.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changes {
+    #[serde(default, deserialize_with = "mentioned")]
+    retain_seconds: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "mentioned")]
+    max_bytes: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "mentioned")]
+    schema: Option<Option<Value>>,
+}
+
+pub(crate) async fn put_dataset(
+    State(server): State<Arc<Server>>,
+    Known(access): Known,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Json<Described>, ApiError> {
+    let category = CategoryName::new(&name)
+        .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
+    let received = server.receive(body, SETTINGS_BYTES_MAX).await?;
+    let changes: Changes = serde_json::from_slice(&received.bytes)
+        .map_err(|error| ApiError::bad_request(format!("the body is no settings: {error}")))?;
+    let change = move || {
+        let _turn = server.changing_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&server.home, &category, changes)?;
+        describe(&server.home, &access, category.dataset())
+    };
+    blocking(change).await?.map(Json)
+}
+
+fn change(home: &Home, category: &CategoryName, changes: Changes) -> Result<(), ApiError> {
+    let dataset = category.dataset();
+    if let Some(schema) = changes.schema {
+        declare(home, category, schema)?;
+    }
+    let mut settings = home.dataset_settings(dataset);
+    settings.retain_seconds = changes.retain_seconds.unwrap_or(settings.retain_seconds);
+    settings.max_bytes = changes.max_bytes.unwrap_or(settings.max_bytes);
+    home.set_dataset_settings(dataset, settings).map_err(|error| refused(&error))
 }
 
 fn describe(home: &Home, access: &Access, name: &str) -> Result<Described, ApiError> {

@@ -16,16 +16,19 @@ mod values;
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
+use axum::{Router, middleware};
 
+use crate::access::require_admin;
 use crate::state::Server;
 
-pub(crate) fn routes() -> Router<Arc<Server>> {
+pub(crate) fn routes(server: &Arc<Server>) -> Router<Arc<Server>> {
+    let change = put(datasets::put_dataset)
+        .route_layer(middleware::from_fn_with_state(Arc::clone(server), require_admin));
     Router::new()
         .route("/api/query", post(run::post_query))
         .route("/api/datasets", get(datasets::get_datasets))
-        .route("/api/datasets/{*name}", get(datasets::get_dataset))
+        .route("/api/datasets/{*name}", get(datasets::get_dataset).merge(change))
         .route("/api/columns/values", get(values::get_values))
         .route("/api/links", post(links::post_link))
         .route("/l/{id}", get(links::get_link))

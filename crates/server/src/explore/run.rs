@@ -1,20 +1,19 @@
 //! `POST /api/query`: a query document in, an answer out.
 
-use std::error::Error;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use perflab_query::document::{DOCUMENT_BYTES_MAX, Document, Plan, View};
-use perflab_query::{Limits, QueryError, Stop, answer};
+use perflab_query::document::{AskError, DOCUMENT_BYTES_MAX, Document, answer_document};
+use perflab_query::{Limits, QueryError, Stop};
 use perflab_store::{Access, Home};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answered, Form};
-use super::rows::{self, Readable};
+use super::rows::Readable;
 use crate::access::Known;
 use crate::error::ApiError;
 use crate::state::{Server, blocking};
@@ -60,46 +59,38 @@ async fn run(
     blocking(move || {
         // Held by the work, not by whoever waits for it.
         let _turn = turn;
-        answer_document(&server.home, &access, &document, &query_limits)
+        answer(&server.home, &access, &document, &query_limits)
     })
     .await?
 }
 
-fn answer_document(
+fn answer(
     home: &Home,
     access: &Access,
     document: &Document,
     limits: &Limits,
 ) -> Result<Answered, ApiError> {
     let started = Instant::now();
-    let bad = |error: &dyn Error| ApiError::caused_by(StatusCode::BAD_REQUEST, error);
-    if !matches!(document.view, View::Table | View::Series) {
-        let message = "the view of the query is neither `table` nor `series`";
-        return Err(ApiError::bad_request(message));
-    }
     let readable = Readable::find(home, access, &document.dataset)?;
     let snapshot = readable.snapshot(home)?;
-    let columns = rows::columns(&snapshot, readable.columns(home)?);
-    let plan = Plan::new(document, &columns, home.now()).map_err(|error| bad(&error))?;
-    let answer = answer(&plan.question, &snapshot, limits).map_err(|error| refused(&error))?;
-    let rows_scanned = answer.rows_scanned;
-    let table = plan.finish(answer).map_err(|error| bad(&error))?;
+    let recorded = readable.columns(home)?;
+    let answered = answer_document(document, &snapshot, &recorded, home.now(), limits);
     Ok(Answered {
-        table,
-        zone: plan.zone,
-        range: plan.range,
-        rows_scanned,
+        answer: answered.map_err(|error| refused(&error))?,
         missing: snapshot.missing,
         elapsed: started.elapsed(),
     })
 }
 
 /// Damage is this machine's fault, lack of time the moment's, all else the query's.
-fn refused(error: &QueryError) -> ApiError {
-    if matches!(error, QueryError::Segment(_)) {
+fn refused(error: &AskError) -> ApiError {
+    let AskError::Query(query_error) = error else {
+        return ApiError::caused_by(StatusCode::BAD_REQUEST, error);
+    };
+    if matches!(query_error, QueryError::Segment(_)) {
         return ApiError::failed(error);
     }
-    let is_moment = matches!(error, QueryError::TimedOut { .. } | QueryError::Canceled);
+    let is_moment = matches!(query_error, QueryError::TimedOut { .. } | QueryError::Canceled);
     let status = if is_moment { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
     ApiError::caused_by(status, error)
 }

@@ -161,6 +161,45 @@ fn datasets_say_what_is_in_them() {
 }
 
 #[test]
+fn how_long_rows_are_kept_can_be_set() {
+    let rig = rig();
+    let put = |body: &str| rig.call(&Call::new("PUT", "/api/datasets/builds").body(body));
+    let described = put(r#"{"retain_seconds": 3600, "max_bytes": 1000000}"#).json();
+    assert_eq!(
+        (&described["retain_seconds"], &described["max_bytes"]),
+        (&json!(3600), &json!(1000000))
+    );
+    let described = put(r#"{"retain_seconds": null, "schema": {"normal": ["job"]}}"#).json();
+    assert_eq!(
+        (&described["retain_seconds"], &described["max_bytes"]),
+        (&json!(null), &json!(1000000))
+    );
+    assert_eq!(described["declared"], json!({"normal": ["job"]}));
+    assert_eq!(put(r#"{"retain": 1}"#).status, 400);
+    let token = rig.call(&Call::json("/api/tokens", &json!({"name": "r", "read": ["*"]})));
+    let token = token.json()["token"].as_str().unwrap().to_owned();
+    let call = Call::new("PUT", "/api/datasets/builds").body("{}").token(&token);
+    assert_eq!(rig.call(&call).status, 403);
+    assert_eq!(rig.call(&Call::get("/api/datasets/builds").token(&token)).status, 200);
+}
+
+#[test]
+fn other_views_and_what_is_not_shown_are_answered_too() {
+    let rig = rig();
+    let query = json!({
+        "dataset": "builds", "since": "-1 hour", "group_by": ["job"], "top": 1,
+        "other": true, "total": true,
+    });
+    let answer = ask(&rig, &query).json();
+    assert_eq!(answer["other"], json!({"count": 1.0}));
+    assert_eq!(answer["total"], json!({"count": 4.0}));
+    let samples = json!({"dataset": "builds", "since": "-1 hour", "view": "samples"});
+    let answer = ask(&rig, &samples).json();
+    assert_eq!(answer["rows"][0]["time"], "2023-11-14T22:00:00+00:00");
+    assert_eq!(answer["rows"][0]["job"], "a");
+}
+
+#[test]
 fn values_are_found_by_their_beginning() {
     let rig = rig();
     let values = |query: &str| rig.call(&Call::get(format!("/api/columns/values?{query}")));

@@ -1,0 +1,257 @@
+//! Answers documents, whatever they ask for.
+
+use jiff::tz::TimeZone;
+use perflab_model::{Kind, Nanos};
+use perflab_store::segment::Snapshot;
+
+use super::plan::Times;
+use super::shapes;
+use super::{
+    Columns, Compare, Document, DocumentError, Filter, Fold, Grouping, Plan, TOP, Table,
+    TableError, View,
+};
+use crate::algebra::Condition;
+use crate::compare::{Against, compare};
+use crate::expression::{Expression, derived};
+use crate::time::{self, Range};
+use crate::views::{
+    Bins, DistributionQuestion, NODES_MAX, TreeQuestion, distribution, graph, samples, tree,
+};
+use crate::{Limits, QueryError, Selection, answer};
+
+/// How many bins a distribution has unless `top` says otherwise.
+const BINS: usize = 50;
+/// How many frames a graph has unless `top` says otherwise.
+const FRAMES: usize = 500;
+
+/// The answer to a document.
+#[derive(Debug)]
+pub struct Answered {
+    pub table: Table,
+    pub range: Range,
+    pub zone: TimeZone,
+    /// How many rows were looked at.
+    pub rows_scanned: u64,
+}
+
+/// Why a document has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// Answers a document from the rows of its dataset. `recorded` are columns that the dataset has
+/// besides those of the rows at hand; `now` is what times count from.
+pub fn answer_document(
+    document: &Document,
+    snapshot: &Snapshot,
+    recorded: &[(String, Kind)],
+    now: Nanos,
+    limits: &Limits,
+) -> Result<Answered, AskError> {
+    let times = Times::new(document, now)?;
+    let asking = Asking { document, times, limits };
+    let snapshot = asking.with_computed(snapshot, recorded)?;
+    let columns = asking.columns(&snapshot, recorded);
+    let plan = Plan::new(document, &columns, &asking.times)?;
+    let (table, rows_scanned) = asking.table(&plan, &columns, &snapshot)?;
+    let Times { range, zone } = asking.times;
+    Ok(Answered { table, range, zone, rows_scanned })
+}
+
+struct Asking<'a> {
+    document: &'a Document,
+    times: Times,
+    limits: &'a Limits,
+}
+
+impl Asking<'_> {
+    /// The rows with the columns that are computed for this document.
+    fn with_computed(
+        &self,
+        snapshot: &Snapshot,
+        recorded: &[(String, Kind)],
+    ) -> Result<Snapshot, AskError> {
+        let expressions = self.expressions()?;
+        if expressions.is_empty() {
+            return Ok(snapshot.clone());
+        }
+        let stored = stored_columns(snapshot, recorded);
+        for (_, expression) in &expressions {
+            for column in expression.columns() {
+                stored.kinds(&self.document.dataset, column)?;
+            }
+        }
+        // B's rows too, where there is a B of another time.
+        let Range { start, end } = self.times.range;
+        let start = start
+            .as_i64()
+            .min(self.shift()?.map_or(i64::MAX, |shift| start.as_i64().saturating_sub(shift)));
+        Ok(derived(snapshot, Some((start, end.as_i64())), &expressions, self.limits)?)
+    }
+
+    fn expressions(&self) -> Result<Vec<(String, Expression)>, AskError> {
+        let mut expressions = Vec::new();
+        let failed = |column: &str| {
+            let column = column.to_owned();
+            move |error| QueryError::Expression { column, error }
+        };
+        for one in &self.document.derived {
+            let expression = Expression::parse(&one.expression).map_err(failed(&one.name))?;
+            expressions.push((one.name.clone(), expression));
+        }
+        for grouping in &self.document.group_by {
+            if let Grouping::Bucket { column, width } = grouping {
+                let text = format!("bucket(\"{}\", {width})", column.replace('"', "\"\""));
+                let name = grouping.to_string();
+                let expression = Expression::parse(&text).map_err(failed(&name))?;
+                expressions.push((name, expression));
+            }
+        }
+        Ok(expressions)
+    }
+
+    fn columns(&self, snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
+        let mut columns = stored_columns(snapshot, recorded);
+        // Where there are no rows nothing was computed, and nothing is missing either.
+        for one in &self.document.derived {
+            columns.add_unless_there(&one.name, Kind::Float);
+        }
+        columns
+    }
+
+    fn table(
+        &self,
+        plan: &Plan,
+        columns: &Columns,
+        snapshot: &Snapshot,
+    ) -> Result<(Table, u64), AskError> {
+        let a = Selection { range: plan.question.range, any_of: plan.question.any_of.clone() };
+        let b = self.b(&a, columns)?;
+        let top = self.document.top;
+        match self.document.view {
+            View::Table | View::Series => match self.against(columns)? {
+                None => {
+                    let answer = answer(&plan.question, snapshot, self.limits)?;
+                    let rows_scanned = answer.rows_scanned;
+                    Ok((plan.finish(answer)?, rows_scanned))
+                }
+                Some(against) => {
+                    let compared = compare(&plan.question, &against, snapshot, self.limits)?;
+                    let rows_scanned = compared.rows_scanned;
+                    Ok((plan.finish_compared(compared)?, rows_scanned))
+                }
+            },
+            View::Samples if b.is_some() => Err(DocumentError::CompareOf("raw rows").into()),
+            View::Samples => {
+                for column in &self.document.columns {
+                    columns.kinds(&self.document.dataset, column)?;
+                }
+                let count = top.unwrap_or(TOP);
+                let found = samples(&a, &self.document.columns, count, snapshot, self.limits)?;
+                Ok((shapes::of_samples(&found, columns), found.rows_scanned))
+            }
+            View::Distribution => {
+                let question = DistributionQuestion {
+                    column: self.view_column(columns)?,
+                    bins: Bins::Linear,
+                    count: top.unwrap_or(BINS),
+                    starts: plan.buckets().unwrap_or_default(),
+                };
+                let found = distribution(&question, &a, b.as_ref(), snapshot, self.limits)?;
+                Ok((shapes::of_distribution(&found, &question.starts), found.rows_scanned))
+            }
+            View::Tree => {
+                let question = TreeQuestion {
+                    column: self.view_column(columns)?,
+                    fold: self.document.fold.clone().into(),
+                    nodes_max: top.unwrap_or(NODES_MAX),
+                };
+                let found = tree(&question, &a, b.as_ref(), snapshot, self.limits)?;
+                Ok((shapes::of_tree(&found), found.rows_scanned))
+            }
+            View::Graph => {
+                let column = self.view_column(columns)?;
+                let frames = top.unwrap_or(FRAMES);
+                let found = graph(&column, frames, &a, b.as_ref(), snapshot, self.limits)?;
+                Ok((shapes::of_graph(&found, b.is_some()), found.rows_scanned))
+            }
+        }
+    }
+
+    fn view_column(&self, columns: &Columns) -> Result<String, DocumentError> {
+        let view = self.document.view;
+        let column =
+            self.document.view_column.as_ref().ok_or(DocumentError::NoViewColumn { view })?;
+        columns.kinds(&self.document.dataset, column)?;
+        Ok(column.clone())
+    }
+
+    /// How many nanoseconds before A the time of B is; `None` where it is the same.
+    fn shift(&self) -> Result<Option<i64>, DocumentError> {
+        let Range { start, end } = self.times.range;
+        match &self.document.compare {
+            None | Some(Compare::Against(_)) => Ok(None),
+            Some(Compare::Previous) => Ok(Some(end.as_i64().saturating_sub(start.as_i64()))),
+            Some(Compare::Ago(length)) => {
+                let wrong = |error| DocumentError::Ago { length: length.clone(), error };
+                let text = format!("{start} {length} ago");
+                let earlier = time::parse(&text, start, &self.times.zone).map_err(wrong)?;
+                Ok(Some(start.as_i64().saturating_sub(earlier.as_i64())))
+            }
+        }
+    }
+
+    fn against(&self, columns: &Columns) -> Result<Option<Against>, DocumentError> {
+        match &self.document.compare {
+            None => Ok(None),
+            Some(Compare::Against(any_of)) => {
+                Ok(Some(Against::Rows(self.conditions(any_of, columns)?)))
+            }
+            Some(Compare::Previous | Compare::Ago(_)) => Ok(self.shift()?.map(Against::Before)),
+        }
+    }
+
+    /// The rows that those of A are compared with.
+    fn b(&self, a: &Selection, columns: &Columns) -> Result<Option<Selection>, DocumentError> {
+        Ok(self.against(columns)?.map(|against| match against {
+            Against::Rows(any_of) => Selection { any_of, ..a.clone() },
+            Against::Before(shift) => {
+                let earlier = |time: i64| time.saturating_sub(shift);
+                let range = a.range.map(|(start, end)| (earlier(start), earlier(end)));
+                Selection { range, ..a.clone() }
+            }
+        }))
+    }
+
+    fn conditions(
+        &self,
+        any_of: &[Vec<Filter>],
+        columns: &Columns,
+    ) -> Result<Vec<Vec<Condition>>, DocumentError> {
+        super::plan::conditions(any_of, &self.document.dataset, columns)
+    }
+}
+
+impl From<Fold> for crate::views::Fold {
+    fn from(fold: Fold) -> Self {
+        match fold {
+            Fold::Root => Self::FromRoot,
+            Fold::Leaf => Self::FromLeaf,
+            Fold::Callers(frame) => Self::Callers(frame),
+            Fold::Callees(frame) => Self::Callees(frame),
+        }
+    }
+}
+
+/// The columns of the rows at hand and of those that went before.
+fn stored_columns(snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
+    let columns = snapshot.segments.iter().flat_map(|segment| segment.columns());
+    let present = columns.map(|column| (column.name().to_owned(), column.kind()));
+    present.chain(recorded.iter().cloned()).collect()
+}
