@@ -9,7 +9,7 @@ pub(crate) const FREEZE_GROUPS: usize = 4096;
 
 /// How much the rows of groups that wait for their commit may take together. Beyond it, groups
 /// go without, and the store reads them from the log.
-pub(crate) const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
+pub(crate) const IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
 
 /// When rows move on.
 #[derive(Debug, Clone, Copy)]
@@ -30,13 +30,14 @@ pub struct TableLimits {
 }
 
 impl TableLimits {
-    /// 64 Ki rows in memory; 1 Mi rows, 256 MiB or 5 minutes to a file; 1 GiB in all.
+    /// 64 Ki rows in memory; 128 Ki rows, 32 MiB or 5 minutes to a file; 128 MiB in all, so that
+    /// the server stays within 300 MiB under full load.
     pub const DEFAULT: Self = Self {
         freeze_rows: 64 << 10,
-        flush_rows: 1 << 20,
-        flush_bytes: 256 << 20,
+        flush_rows: 128 << 10,
+        flush_bytes: 32 << 20,
         flush_after: Duration::from_mins(5),
-        memory_bytes: 1 << 30,
+        memory_bytes: 128 << 20,
         segment_rows: 1 << 20,
     };
 }
