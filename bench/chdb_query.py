@@ -1,19 +1,18 @@
 """Loads Arrow streams into chDB (ClickHouse) MergeTree tables and answers questions:
 chdb_query.py STREAMS FOLDER."""
 
-import json
 import sys
-import time
 from pathlib import Path
 
 import chdb
+import pyarrow.ipc
 from chdb import session
 
-from peer import say, serve, size, streams
+from peer import load_once, say, serve, size, streams
 
 # Nothing is remembered between questions.
 SETTINGS = """max_threads = 2, use_query_cache = 0, use_query_condition_cache = 0,
-    output_format_json_quote_64bit_integers = 0, allow_suspicious_low_cardinality_types = 1"""
+    allow_suspicious_low_cardinality_types = 1, output_format_arrow_string_as_string = 1"""
 STRING = "LowCardinality(Nullable(String))"
 NUMBER = "Nullable(Float64)"
 TABLES = {
@@ -26,7 +25,8 @@ TABLES = {
 ORDER = {"rows": "time", "samples": "time", "stacks": "stack_id"}
 
 
-def load(store, source):
+def load(folder, source):
+    store = session.Session(str(folder))
     store.query("CREATE DATABASE bench ENGINE = Atomic")
     for table, columns in TABLES.items():
         store.query(
@@ -35,19 +35,18 @@ def load(store, source):
         for stream in streams(source, table):
             store.query(f"INSERT INTO bench.{table} SELECT * FROM file('{stream}', 'ArrowStream')")
         store.query(f"OPTIMIZE TABLE bench.{table} FINAL")
+    store.close()
 
 
 def main():
-    source, folder = sys.argv[1], Path(sys.argv[2]) / "chdb"
+    source, folder = sys.argv[1], Path(sys.argv[2])
+    load_s = load_once(folder, lambda folder: load(folder, source))
     store = session.Session(str(folder))
-    start = time.perf_counter()
-    load(store, source)
-    load_s = time.perf_counter() - start
     store.query("USE bench")
 
     def ask(sql):
-        text = str(store.query(f"{sql} SETTINGS {SETTINGS}", "JSONCompact"))
-        return json.loads(text)["data"]
+        answer = store.query(f"{sql} SETTINGS {SETTINGS}", "Arrow")
+        return pyarrow.ipc.open_file(answer.bytes()).read_all()
 
     say({"version": chdb.__version__, "load_s": load_s, "bytes": size(folder)})
     serve(ask)

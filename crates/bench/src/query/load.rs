@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use arrow::array::{RecordBatch, UInt32Array};
+use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray, UInt32Array};
+use arrow::datatypes::{Field, Schema, TimestampNanosecondType};
 use arrow::ipc::writer::StreamWriter;
 
 use super::rows::Names;
@@ -78,14 +79,25 @@ pub(crate) fn write_streams(
     (names, batches): (&Names, usize),
     (stacks, stack_batches): (&Stacks, usize),
 ) -> Result<()> {
-    write(folder, "rows", batches, &|number| names.batch(number, batches))?;
-    let samples = |number| stacks.numbered_batch(number, stack_batches);
+    write(folder, "rows", batches, &|number| in_microseconds(&names.batch(number, batches)?))?;
+    let samples = |number| in_microseconds(&stacks.numbered_batch(number, stack_batches)?);
     write(folder, "samples", stack_batches, &samples)?;
     write(folder, "stacks", 1, &|_| {
         let lists = stacks.lists()?;
         let ids = UInt32Array::from_iter_values((0..).take(lists.len()));
         Ok(RecordBatch::try_from_iter([("stack_id", Arc::new(ids) as _), ("frames", lists)])?)
     })
+}
+
+/// With times as the peers have them: DuckDB reads no nanoseconds of a time zone.
+fn in_microseconds(batch: &RecordBatch) -> Result<RecordBatch> {
+    let times = batch.column(0).as_primitive::<TimestampNanosecondType>();
+    let times: TimestampMicrosecondArray = times.unary(|time| time / 1000);
+    let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
+    fields[0] = Arc::new(Field::new("time", times.data_type().clone(), true));
+    let mut columns = batch.columns().to_vec();
+    columns[0] = Arc::new(times);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 fn write(folder: &Path, table: &str, count: usize, batches: Batches<'_>) -> Result<()> {

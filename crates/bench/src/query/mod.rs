@@ -9,7 +9,7 @@ mod results;
 mod rows;
 mod stacks;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -42,6 +42,10 @@ pub(crate) struct Settings {
     /// How many million samples of stacks
     #[arg(long, default_value_t = 20)]
     million_samples: usize,
+    /// Load the rows into this folder and leave them there, or ask about those that a run before
+    /// has left there
+    #[arg(long)]
+    keep: Option<PathBuf>,
     /// How often each question is asked
     #[arg(long, default_value_t = 7)]
     rounds: usize,
@@ -63,12 +67,14 @@ impl Settings {
 
 pub(crate) fn run(settings: &Settings) -> Result<Vec<Bar>> {
     let workplace = Workplace::new(&settings.workplace)?;
-    let machine = machine::describe(workplace.folder())?;
-    let home = workplace.new_folder()?;
-    let load_s = load(settings, &workplace, home.path())?;
-    let mut peers = load_peers(settings, &workplace)?;
-    let cold_start = ours::cold_start(&workplace.perflab, home.path())?;
-    let perflab = Perflab::open(home.path())?;
+    let folder = settings.keep.clone().unwrap_or_else(|| workplace.folder().join("query"));
+    std::fs::create_dir_all(&folder)?;
+    let machine = machine::describe(&folder)?;
+    let home = folder.join("perflab");
+    let load_s = load_once(settings, &workplace, &home)?;
+    let mut peers = start_peers(settings, &workplace, &folder)?;
+    let cold_start = ours::cold_start(&workplace.perflab, &home)?;
+    let perflab = Perflab::open(&home)?;
     let mut results = Results::new(machine, load_s, cold_start, &perflab, &peers);
     for asked in questions() {
         say(asked.what);
@@ -79,6 +85,21 @@ pub(crate) fn run(settings: &Settings) -> Result<Vec<Bar>> {
     let bars = results.bars();
     bars.iter().try_for_each(|bar| report::print(bar))?;
     Ok(bars)
+}
+
+/// Loads the rows unless a run before has; how many seconds it took, if it says.
+fn load_once(settings: &Settings, workplace: &Workplace, home: &Path) -> Result<Option<f64>> {
+    if home.exists() {
+        return Ok(None);
+    }
+    // Under its own name only when all is there.
+    let unfinished = home.with_extension("unfinished");
+    if unfinished.exists() {
+        std::fs::remove_dir_all(&unfinished)?;
+    }
+    let load_s = load(settings, workplace, &unfinished)?;
+    std::fs::rename(&unfinished, home)?;
+    Ok(Some(load_s))
 }
 
 /// Seconds until all rows were acknowledged.
@@ -102,21 +123,25 @@ fn load(settings: &Settings, workplace: &Workplace, home: &Path) -> Result<f64> 
     Ok(load_s)
 }
 
-fn load_peers(settings: &Settings, workplace: &Workplace) -> Result<Vec<QueryPeer>> {
+fn start_peers(
+    settings: &Settings,
+    workplace: &Workplace,
+    folder: &Path,
+) -> Result<Vec<QueryPeer>> {
     if settings.peers.without_peers {
         return Ok(Vec::new());
     }
-    let (names, stacks) = (Names::new(), Stacks::new());
-    let streams = workplace.new_folder()?;
-    say("streams for the peers");
-    let batches = (settings.batches(), settings.stack_batches());
-    load::write_streams(streams.path(), (&names, batches.0), (&stacks, batches.1))?;
     let scripts = [("DuckDB", "duckdb_query.py"), ("ClickHouse", "chdb_query.py")];
+    let streams = workplace.new_folder()?;
+    if scripts.iter().any(|(name, _)| !folder.join(name).exists()) {
+        say("streams for the peers");
+        let batches = (settings.batches(), settings.stack_batches());
+        let (names, stacks) = (Names::new(), Stacks::new());
+        load::write_streams(streams.path(), (&names, batches.0), (&stacks, batches.1))?;
+    }
     let start = |(name, script): (&'static str, &str)| {
         say(name);
-        let folder = workplace.folder().join(name);
-        std::fs::create_dir(&folder)?;
-        QueryPeer::start(name, script, &settings.peers, streams.path(), &folder)
+        QueryPeer::start(name, script, &settings.peers, streams.path(), &folder.join(name))
     };
     scripts.into_iter().map(start).collect()
 }

@@ -24,7 +24,8 @@ pub(crate) struct QueryPeer {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Loaded {
     pub(crate) version: String,
-    pub(crate) load_s: f64,
+    /// Unless they were there already.
+    pub(crate) load_s: Option<f64>,
     pub(crate) bytes: u64,
 }
 
@@ -35,8 +36,22 @@ pub(crate) struct PeerAnswer {
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
+impl PeerAnswer {
+    /// The numbers of the last column, sorted.
+    pub(crate) fn numbers(&self) -> Vec<f64> {
+        let mut numbers: Vec<f64> =
+            self.rows.iter().filter_map(|row| number(row.last()?)).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
 impl QueryPeer {
-    /// Loads the streams of a folder.
+    /// Loads the streams of a folder into another, unless that is there already.
     pub(crate) fn start(
         name: &'static str,
         script: &str,

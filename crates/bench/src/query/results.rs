@@ -70,14 +70,14 @@ pub(crate) struct Results {
     cold_start: Duration,
     rows: usize,
     peers: Vec<String>,
-    /// Name, seconds to load, bytes.
-    stores: Vec<(String, f64, f64)>,
+    /// Name, seconds to load if it was, bytes.
+    stores: Vec<(String, Option<f64>, f64)>,
 }
 
 impl Results {
     pub(crate) fn new(
         machine: String,
-        load_s: f64,
+        load_s: Option<f64>,
         cold_start: Duration,
         perflab: &Perflab,
         peers: &[QueryPeer],
@@ -158,7 +158,7 @@ impl fmt::Display for Results {
         for (name, load_s, bytes) in &self.stores {
             table.add(vec![
                 name.clone(),
-                format!("{load_s:.0}"),
+                load_s.map_or_else(|| "–".to_owned(), |load_s| format!("{load_s:.0}")),
                 format!("{:.1}", bytes / rows as f64),
             ]);
         }
