@@ -403,7 +403,7 @@ impl<'c> Matcher<'c> {
             ColumnData::List { ids } => {
                 let Some(lists) = segment.lists() else { return Ok(Leaf::Nothing) };
                 lists.check()?;
-                Ok(self.list_leaf(ids, lists, column.kind()))
+                Ok(self.list_leaf(ids, lists, column))
             }
         }
     }
@@ -491,56 +491,62 @@ impl<'c> Matcher<'c> {
         }
     }
 
-    /// Once per distinct list.
-    fn list_leaf<'s>(&self, ids: &'s Codes, lists: &'s ListTable, kind: Kind) -> Leaf<'s> {
-        let all = u32::try_from(lists.len()).unwrap_or(u32::MAX);
+    /// Once per distinct list that the column has.
+    fn list_leaf<'s>(
+        &self,
+        ids: &'s Codes,
+        lists: &'s ListTable,
+        column: &SegmentColumn,
+    ) -> Leaf<'s> {
+        let count = lists.len();
         if matches!(self.test, Test::NotNull) {
-            let is_empty = all == 0;
-            return if is_empty {
-                Leaf::Nothing
-            } else {
-                Leaf::CodeRange { codes: ids, first: 0, len: all }
+            return match u32::try_from(count).unwrap_or(u32::MAX) {
+                0 => Leaf::Nothing,
+                len => Leaf::CodeRange { codes: ids, first: 0, len },
             };
         }
-        let accepted: Vec<bool> = match (&self.test, &self.regex) {
+        let used = column.lists_used(ids, lists);
+        let used = &used[..used.partition_point(|&id| (id as usize) < count)];
+        let table = |test: &dyn Fn(u32) -> bool| {
+            let mut accepted = vec![0; count + 1];
+            used.iter().for_each(|&id| accepted[id as usize] = u8::from(test(id)));
+            shortest(ids, accepted)
+        };
+        let is_vector = column.kind() == Kind::Vector;
+        match (&self.test, &self.regex) {
             (Test::Any(values) | Test::In(values), _) => {
                 let wanted = item_codes(lists, values);
-                let has = |id| lists.codes(id).any(|code| wanted.contains(&Some(code)));
-                (0..all).map(has).collect()
+                table(&|id| lists.codes(id).any(|code| wanted.contains(&Some(code))))
             }
             (Test::All(values), _) => {
                 let wanted = item_codes(lists, values);
                 let has = |id, wanted: &Option<u32>| lists.codes(id).any(|c| Some(c) == *wanted);
-                (0..all).map(|id| wanted.iter().all(|wanted| has(id, wanted))).collect()
+                table(&|id| wanted.iter().all(|wanted| has(id, wanted)))
             }
             (Test::Exact(values), _) => {
                 let mut wanted = item_codes(lists, values);
-                if kind == Kind::Set {
+                if !is_vector {
                     wanted.sort_unstable();
                     wanted.dedup();
                 }
-                let is_equal = |id| lists.codes(id).map(Some).eq(wanted.iter().copied());
-                (0..all).map(is_equal).collect()
+                table(&|id| lists.codes(id).map(Some).eq(wanted.iter().copied()))
             }
-            (Test::StartsWith(values), _) if kind == Kind::Vector => {
+            (Test::StartsWith(values), _) if is_vector => {
                 let wanted = item_codes(lists, values);
-                let begins = |id| {
+                table(&|id| {
                     lists.codes(id).len() >= wanted.len()
                         && lists.codes(id).zip(&wanted).all(|(code, wanted)| Some(code) == *wanted)
-                };
-                (0..all).map(begins).collect()
+                })
             }
             (Test::ItemRegex(_) | Test::Regex(_), Some(regex)) => {
                 let items = lists.items();
                 let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
                 let found: Vec<bool> =
                     (0..count).map(|code| regex.is_match(items.bytes(code))).collect();
-                let has = |id| lists.codes(id).any(|code| found[code as usize]);
-                (0..all).map(has).collect()
+                table(&|id| lists.codes(id).any(|code| found[code as usize]))
             }
-            _ => return Leaf::Nothing,
-        };
-        code_table(ids, accepted.into_iter())
+            _ => Leaf::Nothing,
+        }
     }
 }
 
@@ -548,10 +554,13 @@ fn item_codes(lists: &ListTable, values: &[String]) -> Vec<Option<u32>> {
     values.iter().map(|value| lists.items().code(value.as_bytes())).collect()
 }
 
-/// A table, or what is faster: nothing, or one run of codes.
 fn code_table(codes: &Codes, accepted: impl Iterator<Item = bool>) -> Leaf<'_> {
     // Null, whose code is after the last, is never accepted.
-    let accepted: Vec<u8> = accepted.map(u8::from).chain([0]).collect();
+    shortest(codes, accepted.map(u8::from).chain([0]).collect())
+}
+
+/// A table, or what is faster: nothing, or one run of codes.
+fn shortest(codes: &Codes, accepted: Vec<u8>) -> Leaf<'_> {
     let Some(first) = accepted.iter().position(|&byte| byte == 1) else { return Leaf::Nothing };
     let len = accepted[first..].iter().take_while(|&&byte| byte == 1).count();
     if accepted[first + len..].contains(&1) {

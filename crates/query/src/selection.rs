@@ -70,8 +70,8 @@ impl<'q> Scan<'q> {
         segment: &Segment,
         mut see: impl FnMut(usize),
     ) -> Result<u64, QueryError> {
-        self.each_block(segment, |rows| {
-            rows.iter().for_each(|&row| see(row));
+        self.each_block(segment, |chosen| {
+            chosen.for_each(&mut see);
             Ok(())
         })
     }
@@ -80,13 +80,23 @@ impl<'q> Scan<'q> {
     pub(crate) fn each_block(
         &self,
         segment: &Segment,
-        mut see: impl FnMut(&[usize]) -> Result<(), QueryError>,
+        mut see: impl FnMut(Chosen<'_>) -> Result<(), QueryError>,
     ) -> Result<u64, QueryError> {
         let rows = self.selection.rows(segment)?;
-        let Some(mut chooser) = self.chooser(segment)? else { return Ok(rows.len() as u64) };
+        let Some(filter) = Filter::new(&self.conditions, segment)? else {
+            return Ok(rows.len() as u64);
+        };
+        let mut masks = Masks::default();
         for block in blocks(&rows) {
             self.budget.check()?;
-            see(chooser.choose(block))?;
+            if filter.is_all() {
+                see(Chosen { rows: block, places: None })?;
+                continue;
+            }
+            let places = filter.select(block.clone(), &mut masks);
+            if !places.is_empty() {
+                see(Chosen { rows: block, places: Some(places) })?;
+            }
         }
         Ok(rows.len() as u64)
     }
@@ -98,46 +108,44 @@ impl<'q> Scan<'q> {
         segment: &Segment,
         count: usize,
     ) -> Result<(Vec<usize>, u64), QueryError> {
-        let Some(mut chooser) = self.chooser(segment)? else { return Ok((Vec::new(), 0)) };
-        let (mut found, mut scanned) = (Vec::new(), 0);
+        let Some(filter) = Filter::new(&self.conditions, segment)? else {
+            return Ok((Vec::new(), 0));
+        };
+        let (mut masks, mut found, mut scanned) = (Masks::default(), Vec::new(), 0);
         for block in blocks(&self.selection.rows(segment)?).rev() {
             if found.len() >= count {
                 break;
             }
             self.budget.check()?;
             scanned += block.len() as u64;
-            found.extend(chooser.choose(block).iter().rev());
+            if filter.is_all() {
+                found.extend(block.rev());
+                continue;
+            }
+            let start = block.start;
+            let chosen = filter.select(block, &mut masks).iter().rev();
+            found.extend(chosen.map(|&place| start + place as usize));
         }
         found.truncate(count);
         Ok((found, scanned))
     }
-
-    /// `None` when no row of the segment can be meant.
-    fn chooser<'s>(&self, segment: &'s Segment) -> Result<Option<Chooser<'s>>, QueryError> {
-        let filter = Filter::new(&self.conditions, segment)?;
-        let new = |filter| Chooser { filter, masks: Masks::default(), rows: Vec::new() };
-        Ok(filter.map(new))
-    }
 }
 
-/// Finds the rows of a segment that meet a filter, in room that is used again.
-struct Chooser<'s> {
-    filter: Filter<'s>,
-    masks: Masks,
-    rows: Vec<usize>,
+/// The rows of a block that are meant.
+pub(crate) struct Chosen<'b> {
+    rows: Range<usize>,
+    /// Their places in the block; `None`: all of them.
+    places: Option<&'b [u32]>,
 }
 
-impl Chooser<'_> {
-    fn choose(&mut self, block: Range<usize>) -> &[usize] {
-        self.rows.clear();
-        if self.filter.is_all() {
-            self.rows.extend(block);
-            return &self.rows;
+impl Chosen<'_> {
+    pub(crate) fn for_each(self, mut see: impl FnMut(usize)) {
+        match self.places {
+            Some(places) => {
+                places.iter().for_each(|&place| see(self.rows.start + place as usize));
+            }
+            None => self.rows.for_each(see),
         }
-        let start = block.start;
-        let places = self.filter.select(block, &mut self.masks);
-        self.rows.extend(places.iter().map(|&place| start + place as usize));
-        &self.rows
     }
 }
 

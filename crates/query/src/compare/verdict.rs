@@ -260,12 +260,13 @@ fn runs_of(
         cells.push(Cells::new(&segment.columns_named(name).collect::<Vec<_>>(), segment)?);
     }
     let (numbers, mut runs) = (RowNumbers::new(value, segment)?, Vec::new());
-    scan.each_block(segment, |rows| {
+    scan.each_block(segment, |chosen| {
         let before = runs.len();
-        for &row in rows {
-            let Some(number) = numbers.get(row) else { continue };
-            runs.push((cells.iter().map(|cells| cells.value(row)).collect(), number));
-        }
+        chosen.for_each(|row| {
+            if let Some(number) = numbers.get(row) {
+                runs.push((cells.iter().map(|cells| cells.value(row)).collect(), number));
+            }
+        });
         scan.budget().take(runs[before..].iter().map(run_bytes).sum())?;
         if runs.len() > MEASUREMENTS_MAX { Err(QueryError::TooManyMeasurements) } else { Ok(()) }
     })?;

@@ -112,6 +112,7 @@ impl Codes {
         }
     }
 
+    #[inline]
     pub fn get(&self, row: usize) -> u32 {
         match self {
             Self::U8(codes) => codes[row].into(),
@@ -120,18 +121,19 @@ impl Codes {
         }
     }
 
-    /// Which of so many codes rows have.
-    fn used(&self, count: usize) -> Vec<bool> {
+    /// Which of so many codes rows have, ascending.
+    fn used(&self, count: usize) -> Arc<[u32]> {
         fn mark<C: Copy + Into<u32>>(codes: &[C], mut used: Vec<bool>) -> Vec<bool> {
             codes.iter().for_each(|&code| used[code.into() as usize] = true);
             used
         }
         let none = vec![false; count];
-        match self {
+        let used = match self {
             Self::U8(codes) => mark(codes, none),
             Self::U16(codes) => mark(codes, none),
             Self::U32(codes) => mark(codes, none),
-        }
+        };
+        (0..).zip(used).filter(|(_, is_used)| *is_used).map(|(code, _)| code).collect()
     }
 }
 
@@ -155,6 +157,7 @@ impl Ints {
         }
     }
 
+    #[inline]
     pub fn get(&self, row: usize) -> i64 {
         match self {
             Self::I8(values) => values[row].into(),
@@ -176,6 +179,7 @@ pub enum Weights {
 }
 
 impl Weights {
+    #[inline]
     pub fn get(&self, row: usize) -> f64 {
         match self {
             Self::All(weight) => *weight,
@@ -298,6 +302,8 @@ pub struct SegmentColumn {
     ids: Arc<Numbers<Vocabulary>>,
     /// Those of its lists, by the way that they are read.
     lists: Arc<[Numbers<SharedTrie>; 2]>,
+    /// The lists that its rows have, the first time it was asked.
+    lists_used: Arc<OnceLock<Arc<[u32]>>>,
 }
 
 impl SegmentColumn {
@@ -360,12 +366,18 @@ impl SegmentColumn {
             return Ok((!trie.is_given_up()).then(|| Arc::clone(numbers)));
         }
         lists.check()?;
-        let numbers = trie.numbers(lists, &ids.used(lists.len() + 1));
+        let numbers = trie.numbers(lists, self.lists_used(ids, lists));
         if let Some(numbers) = &numbers {
             // Someone else may have been faster, with the same.
             let _same = known.set((Arc::clone(trie), Arc::clone(numbers)));
         }
         Ok(numbers)
+    }
+
+    /// The ids of the lists of a column that its rows have, ascending, that of null included: the
+    /// segment's table has those of all columns, so that tags are among far more stacks.
+    pub fn lists_used(&self, ids: &Codes, lists: &ListTable) -> &[u32] {
+        self.lists_used.get_or_init(|| ids.used(lists.len() + 1))
     }
 
     /// The smallest and the largest value of a column of integers that has any.
@@ -402,5 +414,12 @@ pub(super) fn read_column(raw: RawColumn, rows: usize) -> Result<SegmentColumn, 
             return damaged(format!("column `{}` is of a kind of its own", raw.meta.name));
         }
     };
-    Ok(SegmentColumn { raw, kind, data, ids: Arc::default(), lists: Arc::default() })
+    Ok(SegmentColumn {
+        raw,
+        kind,
+        data,
+        ids: Arc::default(),
+        lists: Arc::default(),
+        lists_used: Arc::default(),
+    })
 }

@@ -7,6 +7,7 @@
 //! beginnings of runs are searched for. Nodes only come, and a node has a larger number than those
 //! above it, so that sums over the tree are made in one pass from its last node to its first.
 
+use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
@@ -18,7 +19,7 @@ use super::vocabulary::BYTES_MAX;
 use super::{ListTable, NULL_ID, Vocabulary};
 
 /// What a list takes beside its nodes: its end, and what is remembered to find it.
-const LIST_BYTES: usize = 64;
+const LIST_BYTES: usize = 96;
 /// The node that everything is below, and the edge that leads to it.
 const ROOT: u32 = 0;
 /// The number that no list has.
@@ -197,11 +198,18 @@ fn narrow(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// Two hashes of a list, with seeds that nobody knows: no two lists have the same.
+type Print = (u64, u64);
+
 /// The lists of one column, numbered for all segments of a dataset, as its strings are. Beyond the
 /// limits of vocabularies it is given up, and lists are numbered anew by every question.
 #[derive(Debug)]
 pub struct SharedTrie {
     trie: RwLock<Trie>,
+    /// The numbers of lists by their fingerprints, so that a list is looked for in the trie once,
+    /// and not by every segment that has it.
+    known: RwLock<HashMap<Print, u32, RandomState>>,
+    seeds: (RandomState, RandomState),
     way: Way,
     /// The numbers of items.
     items: Arc<Vocabulary>,
@@ -218,8 +226,16 @@ impl SharedTrie {
         bytes: Arc<AtomicUsize>,
         lists_max: usize,
     ) -> Self {
-        let (trie, is_given_up) = (RwLock::default(), AtomicBool::default());
-        Self { trie, way, items, bytes, lists_max, is_given_up }
+        Self {
+            trie: RwLock::default(),
+            known: RwLock::default(),
+            seeds: Default::default(),
+            way,
+            items,
+            bytes,
+            lists_max,
+            is_given_up: AtomicBool::default(),
+        }
     }
 
     pub fn way(&self) -> Way {
@@ -241,29 +257,47 @@ impl SharedTrie {
         self.trie.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of each list of a table that is used, [`NO_LIST`] for the others, and last for
-    /// null; `None` when they are too many to be numbered.
-    pub(super) fn numbers(&self, lists: &ListTable, used: &[bool]) -> Option<Arc<[u32]>> {
+    /// The number of each of these lists of a table, [`NO_LIST`] for the others, and last for null;
+    /// `None` when they are too many to be numbered.
+    pub(super) fn numbers(&self, lists: &ListTable, used: &[u32]) -> Option<Arc<[u32]>> {
         if self.is_given_up() {
             return None;
         }
         let items = self.items.ids(lists.items())?;
-        let mut trie = self.trie.write().unwrap_or_else(PoisonError::into_inner);
-        let (mut numbers, mut list) = (Vec::with_capacity(lists.len() + 1), Vec::new());
-        for (id, _) in (0_u32..).zip(0..lists.len()) {
-            if !used[id as usize] {
-                numbers.push(NO_LIST);
-                continue;
-            }
+        let read = |id: u32, list: &mut Vec<u32>| {
             list.clear();
             list.extend(lists.codes(id).map(|code| items[code as usize]));
             if self.way == Way::Backward {
                 list.reverse();
             }
-            numbers.push(self.number(&mut trie, &list)?);
+        };
+        let (mut numbers, mut list) = (vec![NO_LIST; lists.len() + 1], Vec::new());
+        let mut new = Vec::new();
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            for &id in used.iter().take_while(|id| (**id as usize) < lists.len()) {
+                read(id, &mut list);
+                match known.get(&self.print(&list)) {
+                    Some(&number) => numbers[id as usize] = number,
+                    None => new.push(id),
+                }
+            }
         }
-        numbers.push(NO_LIST);
+        if !new.is_empty() {
+            let mut trie = self.trie.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            for id in new {
+                read(id, &mut list);
+                let number = self.number(&mut trie, &list)?;
+                known.insert(self.print(&list), number);
+                numbers[id as usize] = number;
+            }
+        }
         Some(numbers.into())
+    }
+
+    fn print(&self, list: &[u32]) -> Print {
+        (self.seeds.0.hash_one(list), self.seeds.1.hash_one(list))
     }
 
     fn number(&self, trie: &mut Trie, list: &[u32]) -> Option<u32> {
