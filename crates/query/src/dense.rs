@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::QueryError;
+use crate::cache::{Found, Spot};
 use crate::engine::for_pieces;
 use crate::filter::Masks;
 use crate::group::{Buckets, LocalCodes, LocalDimension};
@@ -29,19 +31,33 @@ pub(crate) fn table<'s>(
     let aggregates = &plan.question.aggregates;
     let Some(places) = places(plan, strides, budget) else { return Ok(None) };
     let layout = Layout::new(aggregates, &plan.distinct, Some(places));
+    if !takes(&layout, &plan.found) {
+        return Ok(None);
+    }
     budget.take(rayon::current_num_threads() * places * (layout.bytes() + 1))?;
     let start = || Worker::new(plan, &layout, places);
     let workers = for_pieces(plan.segments.len(), start, |worker, at| {
-        worker.add(&plan.segments[at], strides, budget)
+        worker.add(&plan.segments[at], strides, budget)?;
+        worker.remember(plan, at, &layout, strides);
+        Ok(())
     })?;
     let mut workers = workers.into_iter();
     let mut all = workers.next().unwrap_or_else(start);
     workers.for_each(|worker| all.merge(&worker));
+    plan.found.iter().for_each(|(spot, found)| all.recall(spot, found, strides));
     // Without columns to group by there is one group, even of no rows.
     if plan.question.group_by.is_empty() {
         all.seen.fill(1);
     }
     Ok(Some((all.finish(&layout), layout)))
+}
+
+/// Whether all that segments said before can be used.
+fn takes(layout: &Layout<'_>, found: &[(Spot, Arc<Found>)]) -> bool {
+    let none = layout.states(0);
+    found
+        .iter()
+        .all(|(_, found)| none.iter().zip(&found.states).all(|(one, other)| one.takes(other)))
 }
 
 /// How many places are needed, unless they are too many.
@@ -164,6 +180,35 @@ impl Worker {
         let place = |group: u32| u32::try_from(places[group as usize]).unwrap_or(u32::MAX);
         pairs.clear();
         pairs.extend(present.iter().map(|&group| (group, place(group))));
+    }
+
+    /// Keeps what the segment that was just looked at has said, for a question after this one.
+    fn remember(&self, plan: &Plan<'_>, at: usize, layout: &Layout<'_>, strides: &Strides) {
+        let segment = &plan.segments[at];
+        let (Some(recall), Some(spot)) = (&plan.recall, &segment.part.spot) else { return };
+        let pairs = &self.scratch.pairs;
+        let renumbered: Vec<(u32, u32)> =
+            (0..).zip(pairs).map(|(number, &(group, _))| (group, number)).collect();
+        let mut states = layout.states(renumbered.len());
+        for ((states, local), source) in states.iter_mut().zip(&self.locals).zip(&segment.sources) {
+            states.add(local, Some(source), &renumbered);
+        }
+        let groups = pairs.iter().map(|&(_, place)| strides.ids(place.into()));
+        recall.keep(spot, groups, states);
+    }
+
+    /// Adds what a segment has said before.
+    fn recall(&mut self, spot: &Spot, found: &Found, strides: &Strides) {
+        let place = |ids: &[u32]| {
+            let numbers = ids.iter().zip(&spot.firsts).map(|(id, first)| u64::from(id + first));
+            let place: u64 = numbers.zip(strides.iter()).map(|(id, stride)| id * stride).sum();
+            usize::try_from(place).unwrap_or(usize::MAX)
+        };
+        let places: Vec<usize> = found.groups().map(place).collect();
+        places.iter().for_each(|&place| self.seen[place] = 1);
+        for (states, found) in self.states.iter_mut().zip(&found.states) {
+            states.merge(found, places.iter().copied().enumerate());
+        }
     }
 
     fn merge(&mut self, other: &Self) {

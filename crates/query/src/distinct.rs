@@ -23,6 +23,15 @@ impl Default for Distinct {
 }
 
 impl Distinct {
+    /// What it takes, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Exact(hashes) => hashes.capacity() * (size_of::<u64>() + 1),
+                Self::Estimated(registers) => registers.len(),
+            }
+    }
+
     pub(crate) fn add(&mut self, hash: u64) {
         match self {
             Self::Exact(hashes) => {

@@ -9,9 +9,7 @@ use rayon::prelude::*;
 
 use crate::algebra::Question;
 use crate::limits::{Budget, Limits, Thresholds};
-use crate::numbering::Values;
 use crate::prepare::Plan;
-use crate::table::Strides;
 use crate::{QueryError, Value, dense, sparse};
 
 /// What a question is answered with.
@@ -26,6 +24,8 @@ pub struct Answer {
     pub total: Option<AnswerRow>,
     /// How many rows were looked at: those of the time that was asked for.
     pub rows_scanned: u64,
+    /// Of these, the rows of segments that had answered the same question before.
+    pub rows_recalled: u64,
 }
 
 /// One group.
@@ -53,13 +53,15 @@ pub fn answer_by(
     thresholds: &Thresholds,
 ) -> Result<Answer, QueryError> {
     let budget = Budget::new(limits, thresholds);
-    let plan = Plan::new(question, snapshot, &budget)?;
-    let strides = Strides::new(plan.values.iter().map(Values::count));
-    let strides = strides.ok_or(QueryError::TooManyPossibleGroups)?;
-    let (table, layout) = match dense::table(&plan, &strides, &budget)? {
-        Some(found) => found,
-        None => sparse::table(&plan, &strides, &budget)?,
-    };
+    let plan = Plan::new(question, snapshot, &budget, budget.cache())?;
+    let strides = plan.strides()?;
+    if let Some((table, layout)) = dense::table(&plan, &strides, &budget)? {
+        return table.finish(&plan, &layout, &strides, &budget);
+    }
+    // What segments said before can't be sorted.
+    let plan =
+        if plan.found.is_empty() { plan } else { Plan::new(question, snapshot, &budget, None)? };
+    let (table, layout) = sparse::table(&plan, &strides, &budget)?;
     table.finish(&plan, &layout, &strides, &budget)
 }
 

@@ -11,6 +11,7 @@
 //! groups that are shown.
 
 pub mod algebra;
+mod cache;
 pub mod compare;
 mod dense;
 pub mod differs;
@@ -42,6 +43,7 @@ mod value;
 mod values;
 pub mod views;
 
+pub use cache::{CACHE_BYTES_DEFAULT, Cache};
 pub use engine::{Answer, AnswerRow, answer, answer_by};
 pub use error::QueryError;
 pub use limits::{GROUPS_DEFAULT, Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};

@@ -1,17 +1,18 @@
 //! What a question may cost.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::QueryError;
+use crate::{Cache, QueryError};
 
 /// The memory of one question where nothing else is said.
 pub const MEMORY_BYTES_DEFAULT: usize = 2 << 30;
 /// The groups of one answer where nothing else is said.
 pub const GROUPS_DEFAULT: usize = 1 << 24;
 
-/// What a question may cost.
+/// What a question may cost, and use.
 pub struct Limits {
     /// For what is remembered of groups and rows until the answer is there.
     pub memory_bytes: usize,
@@ -19,21 +20,24 @@ pub struct Limits {
     pub groups: usize,
     /// Asked every few thousand rows: whether to stop, and why. The clock is the caller's.
     pub stop: Box<dyn Fn() -> Option<Stop> + Send + Sync>,
+    /// Where the results of segments are kept for the next question, if they are.
+    pub cache: Option<Arc<Cache>>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let stop = Box::new(|| None);
-        Self { memory_bytes: MEMORY_BYTES_DEFAULT, groups: GROUPS_DEFAULT, stop }
+        Self { memory_bytes: MEMORY_BYTES_DEFAULT, groups: GROUPS_DEFAULT, stop, cache: None }
     }
 }
 
 impl fmt::Debug for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { memory_bytes, groups, stop: _ } = self;
+        let Self { memory_bytes, groups, stop: _, cache } = self;
         f.debug_struct("Limits")
             .field("memory_bytes", memory_bytes)
             .field("groups", groups)
+            .field("cache", cache)
             .finish_non_exhaustive()
     }
 }
@@ -94,6 +98,10 @@ impl<'l> Budget<'l> {
     /// With the usual thresholds.
     pub(crate) fn of(limits: &'l Limits) -> Self {
         Self::new(limits, &Thresholds::USUAL)
+    }
+
+    pub(crate) fn cache(&self) -> Option<&'l Cache> {
+        self.limits.cache.as_deref()
     }
 
     /// Whether to go on.

@@ -2,12 +2,13 @@
 //! reads of them, and the numbers of the values that it groups by.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use perflab_store::segment::{Segment, Snapshot, Weights};
 use rayon::prelude::*;
 
-use crate::QueryError;
 use crate::algebra::{Aggregate, Question};
+use crate::cache::{Found, Recall, Spot};
 use crate::error::DIMENSIONS_MAX;
 use crate::filter::{Conditions, Filter, Masks};
 use crate::group::LocalDimension;
@@ -15,6 +16,8 @@ use crate::kernels::{BLOCK_ROWS, whole_weight};
 use crate::limits::Budget;
 use crate::numbering::{Numbered, Values};
 use crate::source::{Numbers, Source, joined};
+use crate::table::Strides;
+use crate::{Cache, QueryError};
 
 /// The rows of a segment that a question is about.
 #[derive(Debug)]
@@ -23,23 +26,44 @@ pub(crate) struct Part<'s> {
     /// Those of its time.
     pub(crate) rows: Range<usize>,
     filter: Filter<'s>,
+    /// Where the result is kept, if it is.
+    pub(crate) spot: Option<Spot>,
 }
 
-impl<'s> Part<'s> {
-    /// `None` when there are none, as far as can be seen without looking at them; and how many
+/// What there is of a segment.
+enum Had<'s> {
+    Nothing,
+    Part(Part<'s>),
+    /// What it said before.
+    Found(Spot, Arc<Found>),
+}
+
+impl<'s> Had<'s> {
+    /// Nothing when there are no rows, as far as can be seen without looking at them; and how many
     /// rows are of its time.
-    fn new(
+    fn of(
         segment: &'s Segment,
         range: Option<(i64, i64)>,
         conditions: &Conditions<'_>,
-    ) -> Result<(Option<Self>, usize), QueryError> {
+        recall: Option<&Recall<'_>>,
+    ) -> Result<(Self, usize), QueryError> {
         let rows = rows_in(range, segment.times()?);
         let count = rows.len();
         if count == 0 {
-            return Ok((None, 0));
+            return Ok((Self::Nothing, 0));
+        }
+        let mut kept = None;
+        if let Some(recall) = recall
+            && let Some(spot) = recall.spot(segment)?
+        {
+            if let Some(found) = recall.get(&spot) {
+                return Ok((Self::Found(spot, found), count));
+            }
+            kept = Some(spot);
         }
         let filter = Filter::new(conditions, segment)?;
-        Ok((filter.map(|filter| Self { segment, rows, filter }), count))
+        let part = filter.map(|filter| Part { segment, rows, filter, spot: kept });
+        Ok((part.map_or(Self::Nothing, Self::Part), count))
     }
 }
 
@@ -113,6 +137,9 @@ impl Prepared<'_> {
 pub(crate) struct Plan<'s> {
     pub(crate) question: &'s Question,
     pub(crate) segments: Vec<Prepared<'s>>,
+    /// What the other segments said before.
+    pub(crate) found: Vec<(Spot, Arc<Found>)>,
+    pub(crate) recall: Option<Recall<'s>>,
     /// For each dimension.
     pub(crate) values: Vec<Values<'s>>,
     /// For each aggregate, how many different values it may count.
@@ -120,6 +147,7 @@ pub(crate) struct Plan<'s> {
     /// For each aggregate, about in the middle of its numbers.
     pub(crate) middles: Vec<f64>,
     pub(crate) rows_scanned: u64,
+    pub(crate) rows_recalled: u64,
 }
 
 impl<'s> Plan<'s> {
@@ -127,16 +155,28 @@ impl<'s> Plan<'s> {
         question: &'s Question,
         snapshot: &'s Snapshot,
         budget: &Budget<'_>,
+        cache: Option<&'s Cache>,
     ) -> Result<Self, QueryError> {
         check(question)?;
+        let recall = cache.and_then(|cache| Recall::new(cache, question, snapshot));
         let conditions = Conditions::new(&question.any_of, &snapshot.vocabularies)?;
         let found: Vec<_> = snapshot
             .segments
             .par_iter()
-            .map(|segment| Part::new(segment, question.range, &conditions))
+            .map(|segment| Had::of(segment, question.range, &conditions, recall.as_ref()))
             .collect::<Result<_, _>>()?;
         let rows_scanned = found.iter().map(|(_, rows)| *rows as u64).sum();
-        let parts: Vec<Part<'s>> = found.into_iter().filter_map(|(part, _)| part).collect();
+        let (mut parts, mut said, mut rows_recalled) = (Vec::new(), Vec::new(), 0);
+        for (had, rows) in found {
+            match had {
+                Had::Nothing => {}
+                Had::Part(part) => parts.push(part),
+                Had::Found(spot, found) => {
+                    said.push((spot, found));
+                    rows_recalled += rows as u64;
+                }
+            }
+        }
         let (mut dimensions, mut values) = (Columns::new(&parts), Vec::new());
         for dimension in &question.group_by {
             let numbered = Numbered::new(dimension, &parts, snapshot, budget)?;
@@ -151,6 +191,9 @@ impl<'s> Plan<'s> {
             middles.push(middle(&column));
             sources.add(column);
         }
+        if recall.as_ref().is_some_and(Recall::is_outdated) {
+            return Self::new(question, snapshot, budget, None);
+        }
         let mut segments = Vec::new();
         for ((part, dimensions), sources) in
             parts.into_iter().zip(dimensions.by_part).zip(sources.by_part)
@@ -158,7 +201,24 @@ impl<'s> Plan<'s> {
             let weights = part.segment.weights()?;
             segments.push(Prepared { part, weights, dimensions, sources });
         }
-        Ok(Self { question, segments, values, distinct, middles, rows_scanned })
+        Ok(Self {
+            question,
+            segments,
+            found: said,
+            recall,
+            values,
+            distinct,
+            middles,
+            rows_scanned,
+            rows_recalled,
+        })
+    }
+}
+
+impl Plan<'_> {
+    pub(crate) fn strides(&self) -> Result<Strides, QueryError> {
+        let counts = self.values.iter().map(Values::count);
+        Strides::new(counts).ok_or(QueryError::TooManyPossibleGroups)
     }
 }
 

@@ -52,6 +52,10 @@ fn middle(key: i32) -> f64 {
 }
 
 impl Sketch {
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&self.weights[..])
+    }
+
     /// # Panics
     /// Never: the key is among the buckets once they have grown.
     #[inline]

@@ -151,6 +151,29 @@ impl States {
         }
     }
 
+    /// What they take by now.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            Self::Sum(sums) => size_of_val(&sums[..]),
+            Self::Moments(moments) => size_of_val(&moments[..]),
+            Self::Weights(sums) => size_of_val(&sums[..]),
+            Self::Extremes(ends) => size_of_val(&ends[..]),
+            Self::Quantile(sketches) => sketches.iter().map(Sketch::held_bytes).sum(),
+            Self::Distinct(distinct) => distinct.iter().map(Distinct::held_bytes).sum(),
+            Self::Marks { marks, .. } => marks.len(),
+        }
+    }
+
+    /// Whether those of a segment, made for a question before, can be merged into these.
+    pub(crate) fn takes(&self, other: &Self) -> bool {
+        match (self, other) {
+            // Of a hash nobody knows whose it is.
+            (Self::Marks { .. }, Self::Distinct(_)) => false,
+            (Self::Marks { values, .. }, Self::Marks { values: others, .. }) => others <= values,
+            _ => true,
+        }
+    }
+
     /// Adds what a part has: for each pair, a group of the part to one of all.
     pub(crate) fn add(&mut self, local: &Local, source: Option<&Source<'_>>, pairs: &[(u32, u32)]) {
         let places = pairs.iter().map(|&(from, into)| (from as usize, into as usize));
@@ -222,11 +245,19 @@ impl States {
             (Self::Distinct(distinct), Self::Distinct(other)) => {
                 pairs.for_each(|(from, into)| distinct[into].merge(&other[from]));
             }
-            (Self::Marks { values, marks }, Self::Marks { marks: other, .. }) => {
+            // A dataset's values only become more.
+            (Self::Marks { values, marks }, Self::Marks { values: others, marks: other }) => {
                 pairs.for_each(|(from, into)| {
                     let into = &mut marks[into * *values..][..*values];
-                    let other = &other[from * *values..][..*values];
+                    let other = &other[from * *others..][..*others];
                     into.iter_mut().zip(other).for_each(|(mark, other)| *mark |= other);
+                });
+            }
+            (Self::Distinct(distinct), Self::Marks { values, marks }) => {
+                pairs.for_each(|(from, into)| {
+                    let marks = (0_u32..).zip(&marks[from * *values..][..*values]);
+                    let found = marks.filter(|(_, mark)| **mark == 1);
+                    found.for_each(|(id, _)| distinct[into].add(hash_of(id)));
                 });
             }
             _ => unreachable!("states are made for the same aggregates"),

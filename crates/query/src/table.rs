@@ -31,7 +31,7 @@ impl Strides {
     }
 
     /// The number of a group's value in each dimension.
-    fn ids(&self, group: u64) -> impl Iterator<Item = u32> {
+    pub(crate) fn ids(&self, group: u64) -> impl Iterator<Item = u32> {
         let ids = self.dimensions.iter();
         ids.map(move |(stride, count)| u32::try_from(group / stride % count).unwrap_or(u32::MAX))
     }
@@ -72,6 +72,7 @@ impl Table {
         let mut answer = Answer {
             rows: shown.iter().map(row).collect(),
             rows_scanned: plan.rows_scanned,
+            rows_recalled: plan.rows_recalled,
             ..Answer::default()
         };
         let all = 0..=self.groups.len();

@@ -5,7 +5,9 @@ use perflab_query::algebra::{
 };
 use std::sync::Arc;
 
-use perflab_query::{Answer, AnswerRow, Limits, QueryError, Thresholds, Value, answer, answer_by};
+use perflab_query::{
+    Answer, AnswerRow, Cache, Limits, QueryError, Thresholds, Value, answer, answer_by,
+};
 use perflab_store::segment::{Snapshot, Vocabularies};
 use proptest::prelude::*;
 
@@ -260,6 +262,34 @@ proptest! {
         }
     }
 
+    /// Some segments have answered before, others come later, and time goes on.
+    #[test]
+    fn what_segments_said_before_is_what_they_say(
+        parts in prop::collection::vec(prop::collection::vec(row(), 0..30), 1..5),
+        question in question(),
+        (before, later) in (0_usize..5, 0_i64..20),
+        thresholds in thresholds(),
+        words in prop_oneof![3 => Just(1 << 20), 1 => 0_usize..6],
+        bytes_max in prop_oneof![3 => Just(1 << 20), 1 => Just(2000)],
+    ) {
+        let limits =
+            Limits { cache: Some(Arc::new(Cache::new(bytes_max))), ..Limits::default() };
+        let whole = snapshot_of(&parts, words);
+        let before = before.min(parts.len());
+        let mut first = whole.clone();
+        first.segments.truncate(before);
+        let found = answer_by(&question, &first, &limits, &thresholds).unwrap();
+        compare_all(&question, found, &parts[..before].concat())?;
+        let shifted = Question {
+            range: question.range.map(|(start, end)| (start + later, end + later)),
+            ..question.clone()
+        };
+        for question in [&question, &shifted, &question] {
+            let found = answer_by(question, &whole, &limits, &thresholds).unwrap();
+            compare_all(question, found, &parts.concat())?;
+        }
+    }
+
     #[test]
     fn the_first_groups_and_the_others_are_all(
         parts in prop::collection::vec(prop::collection::vec(row(), 0..60), 0..4),
@@ -353,6 +383,48 @@ fn the_ends_of_the_integers_are_no_trap() {
     assert_eq!(count(Comparison::Less, "-9223372036854775808"), 0.0);
     assert_eq!(count(Comparison::GreaterOrEqual, "5"), 2.0);
     assert_eq!(count(Comparison::GreaterOrEqual, "5.000001"), 0.0);
+}
+
+#[test]
+fn only_segments_that_came_since_are_looked_at() {
+    let rows = |from: i64| -> Vec<Row> {
+        let cells = |n: i64| {
+            vec![
+                ("s".to_owned(), crate::data::Cell::String(format!("s{}", n % 7))),
+                ("f".to_owned(), crate::data::Cell::Float(n as f64)),
+            ]
+        };
+        (from..from + 10).map(|n| Row { time: n, weight: 1.0, cells: cells(n) }).collect()
+    };
+    let whole = Snapshot::of([0, 10, 20, 30].map(|from| segment_of(&rows(from))));
+    let mut first = whole.clone();
+    first.segments.truncate(3);
+    let limits = Limits { cache: Some(Arc::new(Cache::new(1 << 20))), ..Limits::default() };
+    let question = |range, starts| Question {
+        range: Some(range),
+        group_by: vec![Dimension::Time(starts), Dimension::Column("s".to_owned())],
+        aggregates: vec![
+            Aggregate::Percentile(0.5, "f".to_owned()),
+            Aggregate::Distinct("s".to_owned()),
+        ],
+        ..Question::default()
+    };
+    let recalled = |question: &Question, snapshot: &Snapshot| {
+        answer(question, snapshot, &limits).unwrap().rows_recalled
+    };
+    let asked = question((0, 30), vec![0, 5, 10, 20]);
+    assert_eq!(recalled(&asked, &first), 0);
+    assert_eq!(recalled(&asked, &first), 30);
+    // Of the first segment only half is asked for now.
+    assert_eq!(recalled(&question((5, 40), vec![5, 10, 20, 30]), &whole), 20);
+    // The first segment is cut into other buckets.
+    assert_eq!(recalled(&question((0, 40), vec![0, 10, 20, 30]), &whole), 30);
+    // Conditions make it another question.
+    let filter = vec![vec![Condition { column: "s".to_owned(), test: Test::NotNull }]];
+    assert_eq!(recalled(&Question { any_of: filter, ..asked.clone() }, &first), 0);
+    // Order and top are decided when all groups are known.
+    let top = Some(Top { count: 1, by: 0, order: Order::Ascending });
+    assert_eq!(recalled(&Question { top, ..asked }, &first), 30);
 }
 
 #[test]

@@ -47,6 +47,7 @@ impl Segment {
             columns,
             bytes: self.bytes + file.len(),
             lists: self.lists.clone(),
+            number: None,
         })
     }
 }

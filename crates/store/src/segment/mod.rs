@@ -31,6 +31,7 @@ pub use trie::{Edge, NO_LIST, Shape, SharedTrie, Trie, Way};
 pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::buffer::{Buffer, ScalarBuffer};
 use perflab_model::Kind;
@@ -78,7 +79,12 @@ pub struct Segment {
     by_name: HashMap<String, Vec<usize>>,
     lists: Option<ListTable>,
     bytes: usize,
+    /// Unless it was made for one question.
+    number: Option<u64>,
 }
+
+/// Numbers are given once per process.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl Segment {
     /// Opens a segment: its rows, and its lists where it has columns of them. Nothing but the
@@ -105,7 +111,14 @@ impl Segment {
             columns,
             bytes: rows.len() + lists.as_ref().map_or(0, ListTable::bytes),
             lists,
+            number: Some(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)),
         })
+    }
+
+    /// What no other segment of this process has; `None` where it has columns that were computed
+    /// for a question.
+    pub fn number(&self) -> Option<u64> {
+        self.number
     }
 
     pub fn rows(&self) -> usize {
