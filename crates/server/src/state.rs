@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 
+use perflab_query::{CACHE_BYTES_DEFAULT, Cache};
 use perflab_store::Home;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,8 @@ pub(crate) struct Server {
     pub(crate) decoders: Semaphore,
     /// Queries that may run at once; the others wait for their turn.
     pub(crate) queries: Arc<Semaphore>,
+    /// What segments had to say to queries before.
+    pub(crate) cache: Arc<Cache>,
     /// Held while a category's settings are read, changed and written: of two changes at once none
     /// is lost.
     pub(crate) changing_settings: Mutex<()>,
@@ -43,6 +46,7 @@ impl Server {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let decoders = Semaphore::new(cores);
         let queries = Arc::new(Semaphore::new(settings.limits.queries_max));
+        let cache = Arc::new(Cache::new(CACHE_BYTES_DEFAULT));
         let ending = CancellationToken::new();
         let changing_settings = Mutex::default();
         Arc::new(Self {
@@ -52,6 +56,7 @@ impl Server {
             budget,
             decoders,
             queries,
+            cache,
             changing_settings,
             commits,
             ending,

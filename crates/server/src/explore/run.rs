@@ -54,7 +54,8 @@ async fn run(
         false => None,
     };
     let (memory_bytes, stop) = (limits.query_memory_bytes, Box::new(stop));
-    let query_limits = Limits { memory_bytes, stop, ..Limits::default() };
+    let cache = Some(Arc::clone(&server.cache));
+    let query_limits = Limits { memory_bytes, stop, cache, ..Limits::default() };
     let server = Arc::clone(server);
     blocking(move || {
         // Held by the work, not by whoever waits for it.
