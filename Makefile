@@ -5,7 +5,7 @@ BENCH_ARGS ?=
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build test demo lint fuzz bench-build bench-ingest bench-query bench-scribe-cat bench-start
+.PHONY: help setup setup-bench build test demo lint fuzz bench-build bench-ingest bench-both bench-query bench-scribe-cat bench-start
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ bench-build:
 
 bench-ingest: setup-bench bench-build ## Durable ingest beside its limits and other stores; 1 when a bar fails
 	$(RELEASE)/perflab-bench ingest $(BENCH_ARGS)
+
+bench-both: setup bench-build ## Questions while rows come in; 1 when a bar fails
+	$(RELEASE)/perflab-bench both $(BENCH_ARGS)
 
 bench-query: setup-bench bench-build ## Questions over 100 million rows beside DuckDB and ClickHouse; 1 when a bar fails
 	$(RELEASE)/perflab-bench query $(BENCH_ARGS)

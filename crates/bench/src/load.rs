@@ -36,6 +36,8 @@ pub(crate) struct Load {
     pub(crate) connections: usize,
     pub(crate) warm_up: Duration,
     pub(crate) measured: Duration,
+    /// As many as possible where nothing is said.
+    pub(crate) rows_per_s: Option<f64>,
 }
 
 /// What came of it.
@@ -120,6 +122,10 @@ impl Load {
         let mut counts = Counts::default();
         for turn in (index..).step_by(self.connections) {
             requests.write(turn, &mut request);
+            if let Some(rows_per_s) = self.rows_per_s {
+                let due = Duration::from_secs_f64((turn * requests.rows()) as f64 / rows_per_s);
+                thread::sleep(due.saturating_sub(stopwatch.elapsed()));
+            }
             let sent = stopwatch.elapsed();
             if sent >= self.end() || stop.load(Ordering::Relaxed) {
                 break;
@@ -199,6 +205,7 @@ mod tests {
             connections: 3,
             warm_up: Duration::from_millis(50),
             measured: Duration::from_millis(200),
+            rows_per_s: None,
         }
     }
 

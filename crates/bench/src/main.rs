@@ -2,6 +2,7 @@
 //! the limits of the machine and beside others. Results are Markdown on stdout, talk on stderr.
 
 mod arrow_limit;
+mod both;
 mod clock;
 mod decoding;
 mod disk;
@@ -39,6 +40,8 @@ struct Arguments {
 enum Benchmark {
     /// Durable ingest over HTTP, beside the parse limit of one core and other stores
     Ingest(ingest::Settings),
+    /// Questions while rows come in
+    Both(both::Settings),
     /// Questions over 100 million rows, beside DuckDB and ClickHouse
     Query(query::Settings),
     /// `scribe_cat CATEGORY MESSAGE`, beside `/bin/true` and one fdatasync
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
 fn run(benchmark: Benchmark) -> Result<Vec<report::Bar>> {
     match benchmark {
         Benchmark::Ingest(settings) => ingest::run(&settings),
+        Benchmark::Both(settings) => both::run(&settings),
         Benchmark::Query(settings) => query::run(&settings),
         Benchmark::ScribeCat(settings) => scribe_cat::run(&settings),
         Benchmark::Start(settings) => start::run(&settings),

@@ -158,6 +158,7 @@ fn measure_case(
         connections: shape.connections,
         warm_up: WARM_UP,
         measured: Duration::from_secs(settings.seconds),
+        rows_per_s: None,
     };
     let outcome = load.run(&input.requests(door, shape.rows))?;
     match subject {

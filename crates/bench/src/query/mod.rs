@@ -19,11 +19,13 @@ use crate::peers::PeerSettings;
 use crate::report::{self, Bar, say};
 use crate::server::ServerProcess;
 use crate::workplace::{Workplace, WorkplaceSettings};
+pub(crate) use load::send;
 use ours::Perflab;
+pub(crate) use ours::post_query;
 use peer::QueryPeer;
 use questions::{Asked, questions};
 use results::{Measured, Results};
-use rows::{Names, ROWS_PER_BATCH};
+pub(crate) use rows::{DAY_NS, Names, ROWS_PER_BATCH, START_NS};
 use stacks::Stacks;
 
 /// Where the rows go.
@@ -73,7 +75,8 @@ pub(crate) fn run(settings: &Settings) -> Result<Vec<Bar>> {
     let home = folder.join("perflab");
     let load_s = load_once(settings, &workplace, &home)?;
     let mut peers = start_peers(settings, &workplace, &folder)?;
-    let cold_start = ours::cold_start(&workplace.perflab, &home)?;
+    let cold_start =
+        ours::cold_start(&workplace.perflab, &home, settings.batches() * ROWS_PER_BATCH)?;
     let perflab = Perflab::open(&home)?;
     let mut results = Results::new(machine, load_s, cold_start, &perflab, &peers);
     for asked in questions() {
@@ -109,16 +112,14 @@ fn load(settings: &Settings, workplace: &Workplace, home: &Path) -> Result<f64> 
     let server = ServerProcess::start_perflab(&workplace.perflab, home)?;
     say(&format!("perflab: {} rows", batches * ROWS_PER_BATCH));
     let stopwatch = Stopwatch::start();
-    load::send(server.address(), ROWS, batches, &|number| names.batch(number, batches))?;
+    send(server.address(), ROWS, batches, &|number| names.batch(number, batches))?;
     let load_s = stopwatch.elapsed().as_secs_f64();
     // The last tenth of the batches is the last tenth of the days.
     let few = batches / 10;
-    load::send(server.address(), FEW_ROWS, few, &|number| {
-        names.batch(batches - few + number, batches)
-    })?;
+    send(server.address(), FEW_ROWS, few, &|number| names.batch(batches - few + number, batches))?;
     say(&format!("perflab: {} samples", stack_batches * ROWS_PER_BATCH));
     let samples = |number| stacks.batch(number, stack_batches);
-    load::send(server.address(), SAMPLES, stack_batches, &samples)?;
+    send(server.address(), SAMPLES, stack_batches, &samples)?;
     server.stop()?;
     Ok(load_s)
 }

@@ -1,7 +1,7 @@
 //! perflab's side: a home opened in this process, and questions of it.
 
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use perflab_query::views::{Fold, TreeQuestion, tree};
 use perflab_query::{Answer, Limits, Selection, Value, answer};
 use perflab_store::segment::Snapshot;
 use perflab_store::{Home, HomeSettings};
+use serde_json::{Value as Json, json};
 
 use super::peer::QueryPeer;
 use super::questions::{Agreement, Ours};
@@ -203,23 +204,35 @@ fn check_close(ours: &[f64], theirs: &[f64], tolerance: f64) -> Result<()> {
 }
 
 /// From the start of the server to its first answer about all rows.
-pub(crate) fn cold_start(perflab: &Path, home: &Path) -> Result<Duration> {
+pub(crate) fn cold_start(perflab: &Path, home: &Path, rows: usize) -> Result<Duration> {
+    let question = json!({
+        "dataset": ROWS, "since": START_NS.to_string(), "group_by": ["status"],
+    });
     let stopwatch = Stopwatch::start();
     let server = ServerProcess::start_perflab(perflab, home)?;
-    let mut stream = TcpStream::connect(server.address())?;
-    let body = format!(r#"{{"dataset":"{ROWS}","group_by":["status"],"aggregates":["count"]}}"#);
-    let length = body.len();
+    let body = post_query(server.address(), &question.to_string())?;
+    let elapsed = stopwatch.elapsed();
+    let stats = &serde_json::from_slice::<Json>(&body)?["stats"];
+    if stats["rows_scanned"] != json!(rows) || stats["complete"] != json!(true) {
+        bail!("the first answer is not about all {rows} rows: {stats}");
+    }
+    server.stop()?;
+    Ok(elapsed)
+}
+
+/// Asks a server, and returns the body of its answer.
+pub(crate) fn post_query(address: SocketAddr, question: &str) -> Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(address)?;
+    let length = question.len();
     write!(
         stream,
         "POST /api/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
+         Content-Length: {length}\r\n\r\n{question}"
     )?;
     let mut answers = Reader::new(&stream);
     let answer = answers.next()?.context("the server closed a connection")?;
     if !answer.head.starts_with("HTTP/1.1 200") {
         bail!("the server answered {}{}", answer.head, String::from_utf8_lossy(answer.body));
     }
-    let elapsed = stopwatch.elapsed();
-    server.stop()?;
-    Ok(elapsed)
+    Ok(answer.body.to_vec())
 }
