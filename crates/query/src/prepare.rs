@@ -15,6 +15,7 @@ use crate::group::LocalDimension;
 use crate::kernels::{BLOCK_ROWS, whole_weight};
 use crate::limits::Budget;
 use crate::numbering::{Numbered, Values};
+use crate::selection::rows_in;
 use crate::source::{Numbers, Source, joined};
 use crate::table::Strides;
 use crate::{Cache, QueryError};
@@ -65,13 +66,6 @@ impl<'s> Had<'s> {
         let part = filter.map(|filter| Part { segment, rows, filter, spot: kept });
         Ok((part.map_or(Self::Nothing, Self::Part), count))
     }
-}
-
-/// The rows of a range of time; times ascend.
-fn rows_in(range: Option<(i64, i64)>, times: &[i64]) -> Range<usize> {
-    let Some((start, end)) = range else { return 0..times.len() };
-    let first = times.partition_point(|&time| time < start);
-    first..first.max(times.partition_point(|&time| time < end))
 }
 
 /// A segment, ready to be looked at.

@@ -33,11 +33,20 @@ impl Selection {
 
     /// The rows of the range; times ascend.
     pub(crate) fn rows(&self, segment: &Segment) -> Result<Range<usize>, QueryError> {
-        let times = segment.times()?;
-        let Some((start, end)) = self.range else { return Ok(0..times.len()) };
-        let first = times.partition_point(|&time| time < start);
-        Ok(first..first.max(times.partition_point(|&time| time < end)))
+        Ok(rows_in(self.range, segment.times()?))
     }
+}
+
+/// The rows of a range of time; times ascend.
+pub(crate) fn rows_in(range: Option<(i64, i64)>, times: &[i64]) -> Range<usize> {
+    let Some((start, end)) = range else { return 0..times.len() };
+    // Most segments are of other days, and searching them costs more than their ends.
+    let is_other = |(first, last): (&i64, &i64)| *last < start || *first >= end;
+    if times.first().zip(times.last()).is_none_or(is_other) {
+        return 0..0;
+    }
+    let first = times.partition_point(|&time| time < start);
+    first..first.max(times.partition_point(|&time| time < end))
 }
 
 /// A selection, ready for all segments.
