@@ -282,6 +282,14 @@ fn fill_table<C: Copy + Into<u32>>(codes: &[C], accepted: &[u8], mask: &mut [u8]
 }
 
 impl IntTest {
+    /// Whether it may hold for numbers from the least to the most.
+    fn can_hold(&self, (least, most): (i64, i64)) -> bool {
+        match self {
+            Self::From(from, to) => *from <= most && least <= *to,
+            Self::In(wanted) => wanted.iter().any(|one| (least..=most).contains(one)),
+        }
+    }
+
     fn fill<T: Copy + Into<i64>>(&self, values: &[T], mask: &mut [u8]) {
         match self {
             Self::From(least, most) => {
@@ -300,6 +308,18 @@ impl IntTest {
 }
 
 impl FloatTest {
+    /// Whether it may hold for numbers from the least to the most.
+    fn can_hold(&self, (least, most): (f64, f64)) -> bool {
+        match self {
+            Self::Compare(Comparison::Less, bound) => least < *bound,
+            Self::Compare(Comparison::LessOrEqual, bound) => least <= *bound,
+            Self::Compare(Comparison::Greater, bound) => most > *bound,
+            Self::Compare(Comparison::GreaterOrEqual, bound) => most >= *bound,
+            Self::In(wanted) => wanted.iter().any(|one| (least..=most).contains(one)),
+            Self::NotNull => true,
+        }
+    }
+
     fn fill(&self, values: &[f64], mask: &mut [u8]) {
         match self {
             Self::Compare(Comparison::Less, bound) => fill_floats(values, mask, |v| v < *bound),
@@ -384,6 +404,9 @@ impl<'c> Matcher<'c> {
         segment: &'s Segment,
         column: &'s SegmentColumn,
     ) -> Result<Leaf<'s>, QueryError> {
+        if self.is_ruled_out(column)? {
+            return Ok(Leaf::Nothing);
+        }
         match column.data()? {
             ColumnData::Int { values, validity } => {
                 let leaf = |test| Leaf::Int { values, valid: validity.as_ref(), test };
@@ -406,6 +429,23 @@ impl<'c> Matcher<'c> {
                 Ok(self.list_leaf(ids, lists, column))
             }
         }
+    }
+
+    /// Whether the smallest and the largest number of a column say that none of them passes: then
+    /// the column is not even read.
+    fn is_ruled_out(&self, column: &SegmentColumn) -> Result<bool, QueryError> {
+        let can_hold = match column.kind() {
+            Kind::Int => {
+                let both = self.int_test()?.zip(column.int_range());
+                both.is_some_and(|(test, range)| test.can_hold(range))
+            }
+            Kind::Float => {
+                let both = self.float_test()?.zip(column.number_range());
+                both.is_some_and(|(test, range)| test.can_hold(range))
+            }
+            Kind::String | Kind::Set | Kind::Vector => true,
+        };
+        Ok(!can_hold)
     }
 
     fn number(&self, text: &str) -> Result<f64, QueryError> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use perflab_log::{Check, Damage};
+use perflab_store::{SegmentCheck, SegmentDamage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
@@ -27,6 +28,16 @@ pub(crate) struct Report {
     damage: Vec<DamageReport>,
     unreadable: Vec<Unreadable>,
     quarantined: Vec<String>,
+    segments: u64,
+    segment_bytes: u64,
+    damaged_segments: Vec<DamagedSegment>,
+}
+
+#[derive(Debug, Serialize)]
+struct DamagedSegment {
+    dataset: String,
+    rows: u64,
+    error: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,15 +62,17 @@ pub(crate) async fn post_check(
     let home = Arc::clone(&server.home);
     let checked = blocking(move || {
         let quarantine = options.quarantine.then(|| home.quarantine_dir());
-        home.log().check(quarantine.as_deref())
+        let log = home.log().check(quarantine.as_deref());
+        let log = log.map_err(|error| ApiError::failed(&error))?;
+        let segments = home.check_segments().map_err(|error| ApiError::failed(&error))?;
+        Ok::<_, ApiError>(Report::new(&log, segments))
     });
-    let check = checked.await?.map_err(|error| ApiError::failed(&error))?;
-    Ok(Json(Report::from(check)))
+    checked.await?.map(Json)
 }
 
-impl From<Check> for Report {
-    fn from(check: Check) -> Self {
-        let clean = check.is_clean();
+impl Report {
+    fn new(check: &Check, segments: SegmentCheck) -> Self {
+        let clean = check.is_clean() && segments.damage.is_empty();
         let unreadable = check.unreadable.iter().map(|(path, error)| Unreadable {
             file: path.display().to_string(),
             error: error.to_string(),
@@ -72,7 +85,17 @@ impl From<Check> for Report {
             damage: check.damage.iter().map(DamageReport::from).collect(),
             unreadable: unreadable.collect(),
             quarantined: check.quarantined.iter().map(|path| path.display().to_string()).collect(),
+            segments: segments.segments,
+            segment_bytes: segments.bytes,
+            damaged_segments: segments.damage.into_iter().map(DamagedSegment::from).collect(),
         }
+    }
+}
+
+impl From<SegmentDamage> for DamagedSegment {
+    fn from(damage: SegmentDamage) -> Self {
+        let SegmentDamage { dataset, rows, why } = damage;
+        Self { dataset, rows, error: why }
     }
 }
 

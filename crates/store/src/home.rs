@@ -5,6 +5,8 @@
 //! catalog.sqlite   what is known besides the rows
 //! log/             the log
 //! segments/        the rows, for queries
+//! cold/            rows that are old, in less space
+//! thawed/          old rows that queries have touched lately; no data
 //! spool/           what local writers left while no server ran
 //! quarantine/      damaged bytes that were set aside
 //! ```
@@ -32,6 +34,9 @@ use crate::tokens::{NewToken, TokenError, Tokens};
 /// How much local writers may leave in the spool.
 pub const SPOOL_BYTES_MAX: u64 = 4 << 30;
 
+/// How many bytes of thawed segments there may be where nothing else is said.
+pub const THAWED_BYTES_MAX: u64 = 16 << 30;
+
 /// How a home is kept.
 #[derive(Debug, Clone)]
 pub struct HomeSettings {
@@ -45,6 +50,9 @@ pub struct HomeSettings {
     pub fault: Fault,
     /// How many columns a dataset without a declared schema may have.
     pub columns_max: usize,
+    /// How many bytes of thawed segments there may be at a time, and so how much of a dataset's
+    /// cold rows one question can be about.
+    pub thawed_bytes_max: u64,
 }
 
 impl Default for HomeSettings {
@@ -55,6 +63,7 @@ impl Default for HomeSettings {
             tables: TableLimits::DEFAULT,
             fault: |_| {},
             columns_max: COLUMNS_MAX,
+            thawed_bytes_max: THAWED_BYTES_MAX,
         }
     }
 }
@@ -174,6 +183,7 @@ impl Home {
             clock: Arc::clone(&clock),
             disk: Arc::clone(&settings.disk),
             limits: settings.tables,
+            thawed_bytes_max: settings.thawed_bytes_max,
             fault: settings.fault,
         };
         let keeper = Keeper::open(dir, parts).map_err(|error| match error {

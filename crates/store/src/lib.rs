@@ -21,23 +21,24 @@ mod tables;
 mod tokens;
 
 pub use catalog::{
-    Catalog, CatalogError, CategorySettings, DatasetSettings, Digest, Guarantee, Idl,
-    SegmentChange, SegmentEntry, SegmentSet, Token, UnknownGuarantee,
+    Catalog, CatalogError, CategorySettings, ColdEntry, DatasetSettings, Digest, Guarantee,
+    HOT_SECONDS, Idl, SegmentChange, SegmentEntry, SegmentSet, Token, UnknownGuarantee,
 };
 pub use datasets::{DATASETS_MAX, DatasetError};
 pub use drain::{DrainError, DrainReport};
 pub use glob::Glob;
 pub use home::{
     Home, HomeError, HomeSettings, IDLS_MAX, OpenReport, RegisterError, SPOOL_BYTES_MAX,
+    THAWED_BYTES_MAX,
 };
 pub use ingest::{
     Answer, Busy, Door, IngestStats, Keys, KeysError, Origin, Outcome, PRODUCER_BYTES_MAX,
     REJECTED, REJECTED_BYTES_MAX, REJECTED_MESSAGE_BYTES_MAX, Sequences, Settled, Ticket, chain,
     is_reserved,
 };
-pub use keeper::{FAULT_POINTS, Fault};
+pub use keeper::{FAULT_POINTS, Fault, SegmentCheck, SegmentDamage, ThawError};
 pub use links::{LINK_BYTES_MAX, LINKS_MAX, LinkError};
-pub use reading::{DatasetInfo, SnapshotError};
+pub use reading::{DatasetInfo, Reach, SnapshotError};
 pub use record::{RecordDecoder, RecordError};
 pub use tables::TableLimits;
 pub use tokens::{Access, NewToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TokenError, Tokens};

@@ -1,15 +1,17 @@
 //! What queries and operators ask of a home's rows.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use perflab_model::Nanos;
 
-use crate::catalog::DatasetSettings;
+use crate::catalog::{CatalogError, DatasetSettings, SegmentEntry};
 use crate::datasets::DatasetError;
 use crate::home::Home;
+use crate::keeper::{SegmentCheck, ThawError};
 use crate::segment::{Segment, SegmentError, Snapshot};
-use crate::tables::Holding;
+use crate::tables::{Holding, View};
 
 /// Why there is no snapshot of a dataset.
 #[derive(Debug, thiserror::Error)]
@@ -17,12 +19,51 @@ pub enum SnapshotError {
     /// [`Home::dataset_names`] has those that there are.
     #[error("there is no dataset `{dataset}`")]
     Unknown { dataset: String },
+    #[error(
+        "the question touches {} MiB of cold rows of dataset `{dataset}`, and {} MiB can be thawed \
+         at a time: ask about less time",
+        bytes.div_ceil(1 << 20), bytes_max >> 20
+    )]
+    TooMuchCold { dataset: String, bytes: u64, bytes_max: u64 },
+    #[error("failed to thaw cold rows of dataset `{dataset}`")]
+    Thaw {
+        dataset: String,
+        #[source]
+        error: ThawError,
+    },
+    /// Nobody waits for it any more, or it took too long.
+    #[error(
+        "the question was stopped while cold rows of dataset `{dataset}` were thawed: ask about \
+         less time, or again, since some of them are thawed now"
+    )]
+    Stopped { dataset: String },
     #[error("failed to make the newest rows of dataset `{dataset}` ready for queries")]
     Segment {
         dataset: String,
         #[source]
         error: SegmentError,
     },
+}
+
+/// Which of a dataset's rows a snapshot is to have. Those that are cold have to be thawed, which
+/// takes time and space, so the less the better; rows that are not cold are always there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    Everything,
+    /// From the first time to just before the second, in nanoseconds since the Unix epoch.
+    Times(i64, i64),
+    /// Nothing that is cold; the snapshot says how many rows that are.
+    Hot,
+}
+
+impl Reach {
+    fn touches(self, entry: &SegmentEntry) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Times(start, end) => start <= entry.max_ns && entry.min_ns < end,
+            Self::Hot => false,
+        }
+    }
 }
 
 /// What a dataset holds.
@@ -43,16 +84,81 @@ pub struct DatasetInfo {
 }
 
 impl Home {
-    /// The rows of a dataset as of now: every row whose append was acknowledged, unless the
-    /// snapshot says what is missing.
+    /// All rows of a dataset as of now, however long it takes to thaw those that are cold.
     pub fn snapshot(&self, dataset: &str) -> Result<Snapshot, SnapshotError> {
+        self.snapshot_of(dataset, Reach::Everything, &|| false)
+    }
+
+    /// The rows of a dataset as of now that are within reach: every row whose append was
+    /// acknowledged, unless the snapshot says what is missing. `stop` is asked before each segment
+    /// that has to be thawed.
+    pub fn snapshot_of(
+        &self,
+        dataset: &str,
+        reach: Reach,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Snapshot, SnapshotError> {
+        loop {
+            let View { mut snapshot, cold } = self.view(dataset)?;
+            let touched: Vec<&SegmentEntry> =
+                cold.iter().filter(|entry| reach.touches(entry)).collect();
+            if reach == Reach::Hot {
+                let rows: u64 = cold.iter().map(|entry| entry.rows).sum();
+                let told = (rows > 0).then(|| format!("{rows} rows are cold"));
+                snapshot.missing.extend(told);
+            }
+            self.check_thawed_bytes(dataset, &touched)?;
+            if let Some(thawed) = self.thaw_all(dataset, &touched, stop)? {
+                snapshot.segments.extend(thawed);
+                return Ok(snapshot);
+            }
+            // One was damaged, or has just been removed: what there is now is to be told.
+        }
+    }
+
+    fn view(&self, dataset: &str) -> Result<View, SnapshotError> {
         let failed = |error| SnapshotError::Segment { dataset: dataset.to_owned(), error };
-        let found = self.tables().snapshot(dataset, self.log().end()).map_err(failed)?;
+        let found = self.tables().view(dataset, self.log().end()).map_err(failed)?;
         match found {
-            Some(snapshot) => Ok(snapshot),
-            None if self.datasets_in_use().contains(dataset) => Ok(Snapshot::default()),
+            Some(view) => Ok(view),
+            None if self.datasets_in_use().contains(dataset) => Ok(View::default()),
             None => Err(SnapshotError::Unknown { dataset: dataset.to_owned() }),
         }
+    }
+
+    fn check_thawed_bytes(
+        &self,
+        dataset: &str,
+        touched: &[&SegmentEntry],
+    ) -> Result<(), SnapshotError> {
+        let cold = touched.iter().filter_map(|entry| entry.cold);
+        let (bytes, bytes_max) =
+            (cold.map(|cold| cold.thawed_bytes).sum(), self.keeper().thawed_bytes_max());
+        if bytes > bytes_max {
+            let dataset = dataset.to_owned();
+            return Err(SnapshotError::TooMuchCold { dataset, bytes, bytes_max });
+        }
+        Ok(())
+    }
+
+    /// `None` when one of them is not there any more.
+    fn thaw_all(
+        &self,
+        dataset: &str,
+        touched: &[&SegmentEntry],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<Arc<Segment>>>, SnapshotError> {
+        let mut thawed = Vec::new();
+        for entry in touched {
+            if stop() {
+                return Err(SnapshotError::Stopped { dataset: dataset.to_owned() });
+            }
+            let failed = |error| SnapshotError::Thaw { dataset: dataset.to_owned(), error };
+            let segment = self.keeper().thaw(dataset, entry).map_err(failed)?;
+            let Some(segment) = segment else { return Ok(None) };
+            thawed.push(segment);
+        }
+        Ok(Some(thawed))
     }
 
     /// Every dataset's name, sorted.
@@ -85,12 +191,12 @@ impl Home {
         })
     }
 
-    /// How long a dataset's rows are kept.
+    /// How a dataset's rows are kept.
     pub fn dataset_settings(&self, dataset: &str) -> DatasetSettings {
         self.keeper().settings(dataset)
     }
 
-    /// Says how long a dataset's rows are kept.
+    /// Says how a dataset's rows are kept.
     pub fn set_dataset_settings(
         &self,
         dataset: &str,
@@ -104,6 +210,12 @@ impl Home {
     /// again from the log; returns whether that is so.
     pub fn report_damage(&self, dataset: &str, segment: &Segment) -> bool {
         self.keeper().report_damage(dataset, segment)
+    }
+
+    /// Reads all segments, hot and cold, and compares their checksums. What is damaged is set aside
+    /// and made again from the log.
+    pub fn check_segments(&self) -> Result<SegmentCheck, CatalogError> {
+        self.keeper().check_segments()
     }
 
     /// Waits until the rows of everything in the log can be queried; false when that takes longer

@@ -1,4 +1,4 @@
-//! `perflab check`: is the log whole?
+//! `perflab check`: are the log and the segments whole?
 
 use http::Method;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::failure::{Exit, Explain, Failure};
 use crate::output::{self, Cell, Column, Format, Listing, count, note, number, text};
 use crate::quantity::show_size;
 
-/// Read the whole log and report damage; the exit status is 1 when there is any
+/// Read the whole log and all segments and report damage; the exit status is 1 when there is any
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,6 +38,19 @@ struct Report {
     unreadable: Vec<Unreadable>,
     #[serde(default)]
     quarantined: Vec<String>,
+    #[serde(default)]
+    segments: u64,
+    #[serde(default)]
+    segment_bytes: u64,
+    #[serde(default)]
+    damaged_segments: Vec<DamagedSegment>,
+}
+
+#[derive(Debug, Deserialize)]
+struct DamagedSegment {
+    dataset: String,
+    rows: u64,
+    error: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -71,10 +84,12 @@ pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
 
 fn print(report: &Report, document: Value, format: Format) -> Result<(), Failure> {
     let summary = format!(
-        "{} in {}, {}",
+        "{} in {}, {}; {}, {}",
         count(report.records, "record"),
         count(report.files, "file"),
-        show_size(report.bytes)
+        show_size(report.bytes),
+        count(report.segments, "segment"),
+        show_size(report.segment_bytes)
     );
     let nothing = format!("{summary}: no damage");
     if format == Format::Table && !report.damage.is_empty() {
@@ -90,6 +105,10 @@ fn print(report: &Report, document: Value, format: Format) -> Result<(), Failure
     output::listing(&listing, format)?;
     for Unreadable { file, error } in &report.unreadable {
         note(&format!("warning: `{file}` can't be read: {error}"));
+    }
+    for DamagedSegment { dataset, rows, error } in &report.damaged_segments {
+        let rows = count(*rows, "row");
+        note(&format!("a segment of `{dataset}` with {rows} is made again from the log: {error}"));
     }
     for path in &report.quarantined {
         note(&format!("moved to `{path}`"));

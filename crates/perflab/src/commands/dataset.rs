@@ -24,6 +24,7 @@ pub(crate) enum Action {
 #[command(after_help = "\
 Examples:
   perflab dataset set builds --retain 90d --max-bytes 20G
+  perflab dataset set builds --hot 7d
   perflab dataset set builds --schema schema.json
   perflab dataset set builds --retain forever --schema none")]
 pub(crate) struct SetArgs {
@@ -35,6 +36,10 @@ pub(crate) struct SetArgs {
     /// Remove the oldest rows beyond this size: 20G, 512M, or `unlimited`
     #[arg(long, value_name = "SIZE", value_parser = parse_max_size)]
     max_bytes: Option<Limit>,
+    /// Keep rows older than this in less space, which makes questions about them slower:
+    /// 30d, 24h, or `forever` to keep all as they are
+    #[arg(long, value_name = "AGE", value_parser = parse_retain, verbatim_doc_comment)]
+    hot: Option<Limit>,
     /// Refuse fields that this JSON file does not name, as in {"int": ["time"], "normal": ["host"]};
     /// `none` takes any
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
@@ -50,12 +55,15 @@ pub(crate) fn run(action: &Action, globals: &Globals) -> Result<Exit, Failure> {
     if let Some(Limit(bytes)) = args.max_bytes {
         changes.insert("max_bytes".to_owned(), json!(bytes));
     }
+    if let Some(Limit(seconds)) = args.hot {
+        changes.insert("hot_seconds".to_owned(), json!(seconds));
+    }
     if let Some(path) = &args.schema {
         changes.insert("schema".to_owned(), read_schema(path)?);
     }
     if changes.is_empty() {
         return Err(Failure::new(Exit::Usage, "nothing to set")
-            .with_hint("give --retain, --max-bytes or --schema"));
+            .with_hint("give --retain, --max-bytes, --hot or --schema"));
     }
     let path = format!("/api/datasets/{}", encode_query(args.dataset.as_str()));
     let call = Call::new(Method::PUT, path).json(&Value::Object(changes));
@@ -74,7 +82,11 @@ fn describe(settings: &Value) -> String {
         Some(bytes) => format!("at most {}", show_size(bytes)),
         None => "of any size".to_owned(),
     };
+    let hot = match settings["hot_seconds"].as_u64() {
+        Some(seconds) => format!("hot for {}", show_duration(seconds)),
+        None => "hot forever".to_owned(),
+    };
     let schema =
         if settings["declared"].is_object() { "declared fields only" } else { "any fields" };
-    format!("{dataset}: {retain}, {size}, {schema}")
+    format!("{dataset}: {retain}, {size}, {hot}, {schema}")
 }

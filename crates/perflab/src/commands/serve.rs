@@ -71,6 +71,9 @@ pub(crate) struct Args {
     /// How much memory a query may take for its groups [default: 2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     query_memory: Option<usize>,
+    /// The most bytes of cold rows that are thawed at once [default: 16G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    max_thawed: Option<usize>,
     /// How the server's log looks [default: text on a terminal, json otherwise]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
@@ -137,6 +140,9 @@ async fn take_home(dir: &std::path::Path, settings: &HomeSettings) -> Result<Arc
 
 fn home_settings(args: &Args) -> HomeSettings {
     let mut settings = HomeSettings::default();
+    if let Some(bytes) = args.max_thawed {
+        settings.thawed_bytes_max = bytes as u64;
+    }
     if let Some(bytes) = args.max_queue {
         settings.log.queue_bytes_max = bytes;
     }

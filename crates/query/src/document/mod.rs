@@ -28,7 +28,7 @@ pub use filter::{Filter, Operator, UnknownOperator, VALUES_MAX};
 pub use grouping::Grouping;
 pub use metric::{Function, Metric, Simple};
 pub use plan::{Columns, Plan, Times};
-pub use run::{Answered, AskError, answer_document};
+pub use run::{Answered, AskError, answer_document, times_touched};
 pub use table::{ColumnKind, Metered, PIVOT_COLUMNS_MAX, Table, TableColumn, TableError};
 
 pub(crate) use filter::text_of;

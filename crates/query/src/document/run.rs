@@ -64,6 +64,33 @@ pub fn answer_document(
     Ok(Answered { table, range, zone, rows_scanned })
 }
 
+/// The times that a document's answer is made of, from the first to just before the second: those
+/// of its own rows and of those that it compares them with.
+pub fn times_touched(document: &Document, now: Nanos) -> Result<(i64, i64), DocumentError> {
+    touched(document, &Times::new(document, now)?)
+}
+
+fn touched(document: &Document, times: &Times) -> Result<(i64, i64), DocumentError> {
+    let Range { start, end } = times.range;
+    let shift = shift(document, times)?.unwrap_or(0);
+    Ok((start.as_i64().saturating_sub(shift), end.as_i64()))
+}
+
+/// How many nanoseconds before A the time of B is; `None` where it is the same.
+fn shift(document: &Document, times: &Times) -> Result<Option<i64>, DocumentError> {
+    let Range { start, end } = times.range;
+    match &document.compare {
+        None | Some(Compare::Against(_)) => Ok(None),
+        Some(Compare::Previous) => Ok(Some(end.as_i64().saturating_sub(start.as_i64()))),
+        Some(Compare::Ago(length)) => {
+            let wrong = |error| DocumentError::Ago { length: length.clone(), error };
+            let text = format!("{start} {length} ago");
+            let earlier = time::parse(&text, start, &times.zone).map_err(wrong)?;
+            Ok(Some(start.as_i64().saturating_sub(earlier.as_i64())))
+        }
+    }
+}
+
 struct Asking<'a> {
     document: &'a Document,
     times: Times,
@@ -87,12 +114,8 @@ impl Asking<'_> {
                 stored.kinds(&self.document.dataset, column)?;
             }
         }
-        // B's rows too, where there is a B of another time.
-        let Range { start, end } = self.times.range;
-        let start = start
-            .as_i64()
-            .min(self.shift()?.map_or(i64::MAX, |shift| start.as_i64().saturating_sub(shift)));
-        Ok(derived(snapshot, Some((start, end.as_i64())), &expressions, self.limits)?)
+        let touched = touched(self.document, &self.times)?;
+        Ok(derived(snapshot, Some(touched), &expressions, self.limits)?)
     }
 
     fn expressions(&self) -> Result<Vec<(String, Expression)>, AskError> {
@@ -192,28 +215,15 @@ impl Asking<'_> {
         Ok(column.clone())
     }
 
-    /// How many nanoseconds before A the time of B is; `None` where it is the same.
-    fn shift(&self) -> Result<Option<i64>, DocumentError> {
-        let Range { start, end } = self.times.range;
-        match &self.document.compare {
-            None | Some(Compare::Against(_)) => Ok(None),
-            Some(Compare::Previous) => Ok(Some(end.as_i64().saturating_sub(start.as_i64()))),
-            Some(Compare::Ago(length)) => {
-                let wrong = |error| DocumentError::Ago { length: length.clone(), error };
-                let text = format!("{start} {length} ago");
-                let earlier = time::parse(&text, start, &self.times.zone).map_err(wrong)?;
-                Ok(Some(start.as_i64().saturating_sub(earlier.as_i64())))
-            }
-        }
-    }
-
     fn against(&self, columns: &Columns) -> Result<Option<Against>, DocumentError> {
         match &self.document.compare {
             None => Ok(None),
             Some(Compare::Against(any_of)) => {
                 Ok(Some(Against::Rows(self.conditions(any_of, columns)?)))
             }
-            Some(Compare::Previous | Compare::Ago(_)) => Ok(self.shift()?.map(Against::Before)),
+            Some(Compare::Previous | Compare::Ago(_)) => {
+                Ok(shift(self.document, &self.times)?.map(Against::Before))
+            }
         }
     }
 

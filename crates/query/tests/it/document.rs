@@ -1,7 +1,7 @@
 //! A document, answered from rows.
 
 use perflab_model::Nanos;
-use perflab_query::document::{AskError, Document, Table, answer_document};
+use perflab_query::document::{AskError, Document, Table, answer_document, times_touched};
 use perflab_query::text::parse_condition;
 use perflab_query::{Limits, Value};
 use perflab_store::segment::Snapshot;
@@ -34,6 +34,18 @@ fn table(document: &Document) -> (Vec<String>, Vec<Vec<Value>>) {
 
 fn document(json: &str) -> Document {
     Document::from_json(json.as_bytes()).unwrap()
+}
+
+#[test]
+fn the_times_that_a_document_compares_with_are_touched_too() {
+    let touched = |compare: &str| {
+        let json = format!(r#"{{"dataset":"d","since":"-30 minutes"{compare}}}"#);
+        times_touched(&document(&json), NOW).unwrap()
+    };
+    let since = |minutes: i64| (NOW.0 - minutes * MINUTE, NOW.0);
+    assert_eq!(touched(""), since(30));
+    assert_eq!(touched(r#","compare":"previous""#), since(60));
+    assert_eq!(touched(r#","compare":{"ago":"1 day"}"#), since(24 * 60 + 30));
 }
 
 #[test]

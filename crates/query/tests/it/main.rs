@@ -11,6 +11,7 @@ mod document;
 mod export;
 mod expression;
 mod limits;
+mod pruning;
 mod reference;
 mod values;
 mod view_limits;

@@ -40,6 +40,7 @@ pub(crate) struct Described {
     dataset: Dataset,
     retain_seconds: Option<u64>,
     max_bytes: Option<u64>,
+    hot_seconds: Option<u64>,
     schema: Vec<Column>,
     /// As it was declared; `null` where any field is taken.
     declared: Option<Value>,
@@ -103,6 +104,8 @@ struct Changes {
     #[serde(default, deserialize_with = "mentioned")]
     max_bytes: Option<Option<u64>>,
     #[serde(default, deserialize_with = "mentioned")]
+    hot_seconds: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "mentioned")]
     schema: Option<Option<Value>>,
 }
 
@@ -133,6 +136,7 @@ fn change(home: &Home, category: &CategoryName, changes: Changes) -> Result<(), 
     let mut settings = home.dataset_settings(dataset);
     settings.retain_seconds = changes.retain_seconds.unwrap_or(settings.retain_seconds);
     settings.max_bytes = changes.max_bytes.unwrap_or(settings.max_bytes);
+    settings.hot_seconds = changes.hot_seconds.unwrap_or(settings.hot_seconds);
     home.set_dataset_settings(dataset, settings).map_err(|error| refused(&error))
 }
 
@@ -145,12 +149,14 @@ fn describe(home: &Home, access: &Access, name: &str) -> Result<Described, ApiEr
     let mut columns = readable.columns(home)?;
     columns.sort();
     let columns = columns.into_iter().map(|(name, kind)| Column { name, kind: kind.as_str() });
-    let DatasetSettings { retain_seconds, max_bytes } = home.dataset_settings(&readable.dataset);
+    let DatasetSettings { retain_seconds, max_bytes, hot_seconds } =
+        home.dataset_settings(&readable.dataset);
     let declared = home.declared_schema(&readable.dataset);
     Ok(Described {
         dataset: info.into(),
         retain_seconds,
         max_bytes,
+        hot_seconds,
         schema: columns.collect(),
         declared: declared.and_then(|text| serde_json::from_str(&text).ok()),
     })

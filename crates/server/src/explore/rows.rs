@@ -8,7 +8,7 @@ use perflab_model::{CategoryName, Kind};
 use perflab_query::document::Columns;
 use perflab_query::nearest;
 use perflab_store::segment::Snapshot;
-use perflab_store::{Access, Home};
+use perflab_store::{Access, Home, Reach, SnapshotError, ThawError};
 
 use crate::error::ApiError;
 
@@ -58,11 +58,31 @@ impl Readable {
         home.recorded_columns(&self.dataset).map_err(|error| ApiError::failed(&error))
     }
 
-    /// Its rows as of now.
-    pub(super) fn snapshot(&self, home: &Home) -> Result<Snapshot, ApiError> {
+    /// Its rows as of now that are within reach.
+    pub(super) fn snapshot(
+        &self,
+        home: &Home,
+        reach: Reach,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Snapshot, ApiError> {
         // Whether it is current by then is up to the snapshot to say.
         home.wait_until_current(REPLAY_WAIT);
-        home.snapshot(&self.dataset).map_err(|error| ApiError::failed(&error))
+        home.snapshot_of(&self.dataset, reach, stop).map_err(|error| refused(&error))
+    }
+}
+
+/// Too many cold rows are the question's fault, lack of time or room the moment's, all else this
+/// machine's.
+fn refused(error: &SnapshotError) -> ApiError {
+    match error {
+        SnapshotError::TooMuchCold { .. } => ApiError::caused_by(StatusCode::BAD_REQUEST, error),
+        SnapshotError::Stopped { .. }
+        | SnapshotError::Thaw { error: ThawError::NoRoom { .. }, .. } => {
+            ApiError::caused_by(StatusCode::SERVICE_UNAVAILABLE, error)
+        }
+        SnapshotError::Unknown { .. }
+        | SnapshotError::Segment { .. }
+        | SnapshotError::Thaw { .. } => ApiError::failed(error),
     }
 }
 

@@ -6,9 +6,11 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use perflab_query::document::{AskError, DOCUMENT_BYTES_MAX, Document, answer_document};
+use perflab_query::document::{
+    AskError, DOCUMENT_BYTES_MAX, Document, answer_document, times_touched,
+};
 use perflab_query::{Limits, QueryError, Stop};
-use perflab_store::{Access, Home};
+use perflab_store::{Access, Home, Reach};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -73,9 +75,12 @@ fn answer(
 ) -> Result<Answered, ApiError> {
     let started = Instant::now();
     let readable = Readable::find(home, access, &document.dataset)?;
-    let snapshot = readable.snapshot(home)?;
+    let now = home.now();
+    let (start, end) = times_touched(document, now).map_err(|error| refused(&error.into()))?;
+    let must_stop = || (limits.stop)().is_some();
+    let snapshot = readable.snapshot(home, Reach::Times(start, end), &must_stop)?;
     let recorded = readable.columns(home)?;
-    let answered = answer_document(document, &snapshot, &recorded, home.now(), limits);
+    let answered = answer_document(document, &snapshot, &recorded, now, limits);
     Ok(Answered {
         answer: answered.map_err(|error| refused(&error))?,
         missing: snapshot.missing,

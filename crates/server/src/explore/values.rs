@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use perflab_query::column_values;
-use perflab_store::{Access, Home};
+use perflab_store::{Access, Home, Reach};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{self, Readable};
@@ -53,7 +53,8 @@ fn find(home: &Home, access: &Access, wanted: &Wanted) -> Result<Values, ApiErro
         return Err(ApiError::bad_request(message));
     }
     let readable = Readable::find(home, access, &wanted.dataset)?;
-    let snapshot = readable.snapshot(home)?;
+    // Whoever is typing does not wait for old rows to be thawed.
+    let snapshot = readable.snapshot(home, Reach::Hot, &|| false)?;
     rows::columns(&snapshot, readable.columns(home)?)
         .kinds(&readable.dataset, &wanted.column)
         .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use perflab_server::ServerLimits;
+use perflab_store::TableLimits;
 use serde_json::{Value, json};
 
 use crate::client::{Call, Reply};
@@ -175,12 +176,48 @@ fn how_long_rows_are_kept_can_be_set() {
         (&json!(null), &json!(1000000))
     );
     assert_eq!(described["declared"], json!({"normal": ["job"]}));
+    assert_eq!(described["hot_seconds"], 30 * 24 * 3600);
+    assert_eq!(put(r#"{"hot_seconds": 60}"#).json()["hot_seconds"], 60);
+    let described = put(r#"{"hot_seconds": null}"#).json();
+    assert_eq!(
+        (&described["hot_seconds"], &described["max_bytes"]),
+        (&json!(null), &json!(1000000))
+    );
     assert_eq!(put(r#"{"retain": 1}"#).status, 400);
     let token = rig.call(&Call::json("/api/tokens", &json!({"name": "r", "read": ["*"]})));
     let token = token.json()["token"].as_str().unwrap().to_owned();
     let call = Call::new("PUT", "/api/datasets/builds").body("{}").token(&token);
     assert_eq!(rig.call(&call).status, 403);
     assert_eq!(rig.call(&Call::get("/api/datasets/builds").token(&token)).status, 200);
+}
+
+/// A server whose segments become cold with four rows, and four rows of long ago.
+fn cold_rig(thawed_bytes_max: u64) -> Rig {
+    let mut plan = Plan::default();
+    plan.home.tables = TableLimits { flush_rows: 4, segment_rows: 4, ..TableLimits::DEFAULT };
+    plan.home.thawed_bytes_max = thawed_bytes_max;
+    let rig = Rig::start_with(plan);
+    rig.log("builds", &"{\"time\":1600000000,\"job\":\"old\"}\n".repeat(4));
+    rig.home.tend();
+    assert!(rig.dir().join("cold").exists());
+    rig
+}
+
+#[test]
+fn questions_about_cold_rows_are_answered() {
+    let query = |since: &str| json!({"dataset": "builds", "since": since, "until": "2021-01-01", "group_by": ["job"]});
+    let rig = cold_rig(1 << 30);
+    let answer = ask(&rig, &query("2020-10-01")).json();
+    assert_eq!((&answer["rows"], &answer["stats"]["complete"]), (&json!([]), &json!(true)));
+    assert!(!rig.dir().join("thawed").exists(), "not touched, not thawed");
+    let answer = ask(&rig, &query("2020-09-01")).json();
+    assert_eq!(answer["rows"], json!([{"job": "old", "count": 4.0}]));
+    assert_eq!(answer["stats"]["complete"], true);
+    let rig = cold_rig(1);
+    let refused = ask(&rig, &query("2020-09-01"));
+    assert_eq!(refused.status, 400);
+    let why = String::from_utf8_lossy(&refused.body).into_owned();
+    assert!(why.contains("MiB of cold rows of dataset `builds`"), "{why}");
 }
 
 #[test]

@@ -16,7 +16,9 @@ mod tokens;
 
 pub use categories::{CategorySettings, Guarantee, UnknownGuarantee};
 pub use idls::Idl;
-pub use segments::{DatasetSettings, SegmentChange, SegmentEntry, SegmentSet};
+pub use segments::{
+    ColdEntry, DatasetSettings, HOT_SECONDS, SegmentChange, SegmentEntry, SegmentSet,
+};
 pub use tokens::{Digest, Token};
 
 use std::fs;
@@ -99,6 +101,13 @@ const MIGRATIONS: &[&str] = &[
         target TEXT NOT NULL,
         created_ns INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+",
+    // Those that there are become cold as new ones do: after 30 days.
+    "
+    ALTER TABLE datasets ADD COLUMN hot_seconds INTEGER DEFAULT 2592000;
+    ALTER TABLE segments ADD COLUMN row_crc INTEGER;
+    ALTER TABLE segments ADD COLUMN list_crc INTEGER;
+    ALTER TABLE segments ADD COLUMN thawed_bytes INTEGER;
 ",
 ];
 

@@ -8,6 +8,9 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 
 use super::{Catalog, CatalogError, READ, WRITE};
 
+/// How long rows stay hot where nothing else is said: 30 days.
+pub const HOT_SECONDS: u64 = 30 * 24 * 60 * 60;
+
 /// A segment that is in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentEntry {
@@ -24,6 +27,19 @@ pub struct SegmentEntry {
     /// It holds the dataset's rows of the log's records from this one to just before the end.
     pub first_seq: u64,
     pub end_seq: u64,
+    /// `None` while it is hot.
+    pub cold: Option<ColdEntry>,
+}
+
+/// What is known of a cold segment besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColdEntry {
+    /// CRC32C of the file of its rows,
+    pub row_crc: u32,
+    /// and of the file of its lists.
+    pub list_crc: Option<u32>,
+    /// How large its files were while it was hot, which is what it takes when it is thawed.
+    pub thawed_bytes: u64,
 }
 
 impl SegmentEntry {
@@ -33,13 +49,22 @@ impl SegmentEntry {
     }
 }
 
-/// How long the rows of a dataset are kept. The default: for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How the rows of a dataset are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetSettings {
     /// Segments whose newest row is older than this may be removed.
     pub retain_seconds: Option<u64>,
     /// The oldest segments may be removed while there are more bytes.
     pub max_bytes: Option<u64>,
+    /// Segments whose newest row is older than this become cold.
+    pub hot_seconds: Option<u64>,
+}
+
+/// Kept for ever, and hot for [`HOT_SECONDS`].
+impl Default for DatasetSettings {
+    fn default() -> Self {
+        Self { retain_seconds: None, max_bytes: None, hot_seconds: Some(HOT_SECONDS) }
+    }
 }
 
 /// A change of a dataset's set of segments.
@@ -166,16 +191,21 @@ impl Catalog {
     pub fn dataset_settings(&self) -> Result<HashMap<String, DatasetSettings>, CatalogError> {
         self.with(READ, |connection| {
             let mut select = connection.prepare(
-                "SELECT name, retain_seconds, max_bytes FROM datasets
-                 WHERE retain_seconds IS NOT NULL OR max_bytes IS NOT NULL",
+                "SELECT name, retain_seconds, max_bytes, hot_seconds FROM datasets
+                 WHERE retain_seconds IS NOT NULL OR max_bytes IS NOT NULL
+                 OR hot_seconds IS NOT ?1",
             )?;
-            let settings = select.query_map((), |row| {
+            let settings = select.query_map([HOT_SECONDS.cast_signed()], |row| {
                 let limit = |column| {
                     let limit: Option<i64> = row.get(column)?;
                     Ok::<_, rusqlite::Error>(limit.map(i64::cast_unsigned))
                 };
-                let (retain_seconds, max_bytes) = (limit("retain_seconds")?, limit("max_bytes")?);
-                Ok((row.get("name")?, DatasetSettings { retain_seconds, max_bytes }))
+                let settings = DatasetSettings {
+                    retain_seconds: limit("retain_seconds")?,
+                    max_bytes: limit("max_bytes")?,
+                    hot_seconds: limit("hot_seconds")?,
+                };
+                Ok((row.get("name")?, settings))
             })?;
             settings.collect()
         })
@@ -188,13 +218,15 @@ impl Catalog {
     ) -> Result<(), CatalogError> {
         self.with(WRITE, |connection| {
             connection.execute(
-                "INSERT INTO datasets (name, retain_seconds, max_bytes) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (name) DO UPDATE SET
-                 retain_seconds = excluded.retain_seconds, max_bytes = excluded.max_bytes",
+                "INSERT INTO datasets (name, retain_seconds, max_bytes, hot_seconds)
+                 VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET
+                 retain_seconds = excluded.retain_seconds, max_bytes = excluded.max_bytes,
+                 hot_seconds = excluded.hot_seconds",
                 (
                     dataset,
                     settings.retain_seconds.map(u64::cast_signed),
                     settings.max_bytes.map(u64::cast_signed),
+                    settings.hot_seconds.map(u64::cast_signed),
                 ),
             )?;
             Ok(())
@@ -216,7 +248,9 @@ fn add_segment(
     segment: &SegmentEntry,
 ) -> rusqlite::Result<()> {
     transaction
-        .prepare_cached("INSERT INTO segments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+        .prepare_cached(
+            "INSERT INTO segments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?
         .execute((
             segment.id.cast_signed(),
             dataset,
@@ -227,6 +261,9 @@ fn add_segment(
             segment.max_ns,
             segment.first_seq.cast_signed(),
             segment.end_seq.cast_signed(),
+            segment.cold.map(|cold| cold.row_crc),
+            segment.cold.and_then(|cold| cold.list_crc),
+            segment.cold.map(|cold| cold.thawed_bytes.cast_signed()),
         ))?;
     // Where it replaces others it ends no later than they did.
     transaction
@@ -254,7 +291,14 @@ fn read_segment(row: &Row<'_>) -> rusqlite::Result<SegmentEntry> {
         max_ns: row.get("max_ns")?,
         first_seq: number(row, "first_seq")?,
         end_seq: number(row, "end_seq")?,
+        cold: read_cold(row)?,
     })
+}
+
+fn read_cold(row: &Row<'_>) -> rusqlite::Result<Option<ColdEntry>> {
+    let Some(row_crc) = row.get("row_crc")? else { return Ok(None) };
+    let (list_crc, thawed_bytes) = (row.get("list_crc")?, number(row, "thawed_bytes")?);
+    Ok(Some(ColdEntry { row_crc, list_crc, thawed_bytes }))
 }
 
 fn number(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {

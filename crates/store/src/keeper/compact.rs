@@ -22,8 +22,11 @@ impl Keeper {
         let damaged = self.tables.damaged();
         for (dataset, files) in self.tables.files() {
             let entries: Vec<SegmentEntry> = files.iter().map(|file| file.entry).collect();
-            let gaps = damaged.iter().filter(|(other, _)| *other == dataset);
-            let gaps: Vec<u64> = gaps.map(|(_, segment)| segment.entry.first_seq).collect();
+            let damaged = damaged.iter().filter(|(other, _)| *other == dataset);
+            let damaged = damaged.map(|(_, segment)| segment.entry);
+            let cold = self.tables.entries(&dataset).into_iter();
+            let cold = cold.filter(|entry| entry.cold.is_some());
+            let gaps: Vec<u64> = damaged.chain(cold).map(|entry| entry.first_seq).collect();
             let Some(run) = plan(&entries, &gaps, self.tables.limits()) else { continue };
             match self.compact(&dataset, &files[run]) {
                 Ok(()) => return true,
@@ -61,8 +64,8 @@ impl Keeper {
     }
 }
 
-/// Which neighbours to merge next, if any. Damaged segments, which start at `gaps`, have no
-/// neighbours.
+/// Which neighbours to merge next, if any. Segments that can't be merged, damaged or cold, start at
+/// `gaps`: those around them are no neighbours.
 fn plan(entries: &[SegmentEntry], gaps: &[u64], limits: &TableLimits) -> Option<Range<usize>> {
     let (rows_max, bytes_max) = (limits.segment_rows as u64, limits.flush_bytes as u64);
     for start in 0..entries.len() {
@@ -103,6 +106,7 @@ mod tests {
             max_ns: 0,
             first_seq: n * 10,
             end_seq: n * 10 + 5,
+            cold: None,
         };
         (0..).zip(rows).map(entry).collect()
     }

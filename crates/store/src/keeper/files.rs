@@ -1,5 +1,6 @@
 //! The files of segments: `segments/<dataset's number>/<segment's number>.arrow`, and
-//! `….lists.arrow` beside it where the segment has lists.
+//! `….lists.arrow` beside it where the segment has lists; those of cold ones are
+//! `cold/…/….parquet` and `….lists.parquet`.
 //!
 //! A file gets its name when it is complete and on the disk, and is never changed after that.
 
@@ -9,16 +10,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::buffer::Buffer;
+use bytes::Bytes;
 use perflab_log::{Disk, create_dir};
+use perflab_model::Nanos;
 
-use super::map::map;
+use super::map::{check_length, map};
 use super::steps::{Fault, Steps};
-use crate::catalog::SegmentEntry;
-use crate::segment::{Built, Segment, SegmentError};
+use crate::catalog::{ColdEntry, SegmentEntry};
+use crate::segment::{Segment, SegmentError};
 
-const ROWS: &str = "arrow";
-const LISTS: &str = "lists.arrow";
+/// Where files are, and what their names end in.
+#[derive(Debug)]
+pub(super) struct Layout {
+    folder: &'static str,
+    rows: &'static str,
+    lists: &'static str,
+}
+
+pub(super) const HOT: Layout = Layout { folder: "segments", rows: "arrow", lists: "lists.arrow" };
+pub(super) const COLD: Layout = Layout { folder: "cold", rows: "parquet", lists: "lists.parquet" };
+
 /// What the names of files that are being written end in.
 const TEMPORARY: &str = "tmp";
 
@@ -41,6 +52,7 @@ pub(crate) enum FileError {
 
 #[derive(Debug)]
 pub(super) struct SegmentFiles {
+    layout: Layout,
     dir: PathBuf,
     quarantine: PathBuf,
     disk: Arc<dyn Disk>,
@@ -48,9 +60,13 @@ pub(super) struct SegmentFiles {
 }
 
 impl SegmentFiles {
-    pub(super) fn new(home: &Path, disk: Arc<dyn Disk>, fault: Fault) -> Self {
-        let (dir, quarantine) = (home.join("segments"), home.join("quarantine"));
-        Self { dir, quarantine, disk, fault }
+    pub(super) fn new(home: &Path, layout: Layout, disk: Arc<dyn Disk>, fault: Fault) -> Self {
+        let (dir, quarantine) = (home.join(layout.folder), home.join("quarantine"));
+        Self { layout, dir, quarantine, disk, fault }
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        [self.layout.rows, self.layout.lists]
     }
 
     fn path(&self, folder: u64, id: u64, kind: &str) -> PathBuf {
@@ -61,21 +77,21 @@ impl SegmentFiles {
     pub(super) fn write(
         &self,
         (folder, id): (u64, u64),
-        built: &Built,
+        (rows, lists): (&[u8], Option<&[u8]>),
         steps: &Steps,
     ) -> io::Result<()> {
         let dir = self.dir.join(folder.to_string());
         self.disk.create_dir(&dir)?;
-        if let Some(lists) = &built.lists {
-            self.write_one(&self.path(folder, id, LISTS), lists, steps)?;
+        if let Some(lists) = lists {
+            self.write_one(&self.path(folder, id, self.layout.lists), lists, steps)?;
         }
-        self.write_one(&self.path(folder, id, ROWS), &built.rows, steps)?;
+        self.write_one(&self.path(folder, id, self.layout.rows), rows, steps)?;
         self.disk.sync_dir(&dir)?;
         (self.fault)(steps.durable);
         Ok(())
     }
 
-    fn write_one(&self, path: &Path, bytes: &Buffer, steps: &Steps) -> io::Result<()> {
+    fn write_one(&self, path: &Path, bytes: &[u8], steps: &Steps) -> io::Result<()> {
         let temporary = path.with_added_extension(TEMPORARY);
         // Left by an attempt that failed, if it is there.
         self.remove_if_there(&temporary)?;
@@ -96,17 +112,51 @@ impl SegmentFiles {
             let path = self.path(folder, entry.id, kind);
             map(&path, len).map_err(|error| FileError::Read { path, error })
         };
-        let rows = open(ROWS, entry.row_bytes)?;
-        let lists = entry.list_bytes.map(|bytes| open(LISTS, bytes)).transpose()?;
+        let rows = open(self.layout.rows, entry.row_bytes)?;
+        let lists = entry.list_bytes.map(|bytes| open(self.layout.lists, bytes)).transpose()?;
         Segment::open(&rows, lists.as_ref()).map_err(|error| {
-            let path = self.path(folder, entry.id, ROWS);
+            let path = self.path(folder, entry.id, self.layout.rows);
             FileError::Segment { path, error }
         })
     }
 
+    /// Checks that the files of a segment are there and as long as the catalog says.
+    pub(super) fn check_lengths(&self, folder: u64, entry: &SegmentEntry) -> Result<(), FileError> {
+        for (kind, len) in self.lengths(entry) {
+            let path = self.path(folder, entry.id, kind);
+            let found = fs::metadata(&path).and_then(|found| check_length(found.len(), len));
+            found.map_err(|error| FileError::Read { path, error })?;
+        }
+        Ok(())
+    }
+
+    /// Reads a cold segment: its rows, and its lists where it has them. Their checksums are
+    /// right.
+    pub(super) fn read(
+        &self,
+        folder: u64,
+        entry: &SegmentEntry,
+        cold: &ColdEntry,
+    ) -> Result<(Bytes, Option<Bytes>), FileError> {
+        let read = |kind, len, crc| {
+            let path = self.path(folder, entry.id, kind);
+            read_whole(&path, len, crc).map_err(|error| FileError::Read { path, error })
+        };
+        let rows = read(self.layout.rows, entry.row_bytes, cold.row_crc)?;
+        let lists = entry.list_bytes.zip(cold.list_crc);
+        let lists = lists.map(|(len, crc)| read(self.layout.lists, len, crc)).transpose()?;
+        Ok((rows, lists))
+    }
+
+    /// The files that a segment has, and their lengths.
+    fn lengths(&self, entry: &SegmentEntry) -> impl Iterator<Item = (&'static str, u64)> {
+        let lists = entry.list_bytes.map(|bytes| (self.layout.lists, bytes));
+        std::iter::once((self.layout.rows, entry.row_bytes)).chain(lists)
+    }
+
     /// Removes what is there of a segment, a file that is half written too.
     pub(super) fn remove(&self, folder: u64, id: u64) -> io::Result<()> {
-        for kind in [ROWS, LISTS] {
+        for kind in self.kinds() {
             let path = self.path(folder, id, kind);
             self.remove_if_there(&path.with_added_extension(TEMPORARY))?;
             self.remove_if_there(&path)?;
@@ -125,23 +175,23 @@ impl SegmentFiles {
     pub(super) fn set_aside(&self, folder: u64, id: u64) -> io::Result<PathBuf> {
         create_dir(&self.quarantine, 0o700)?;
         let aside = |kind| self.quarantine.join(format!("segment-{folder}-{id}.{kind}"));
-        for kind in [ROWS, LISTS] {
+        for kind in self.kinds() {
             match fs::rename(self.path(folder, id, kind), aside(kind)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        Ok(aside(ROWS))
+        Ok(aside(self.layout.rows))
     }
 
     /// Moves all segments to where damaged bytes are kept, since nobody knows any more what they
     /// hold; says where. `None` when there are none.
-    pub(super) fn set_all_aside(&self, name: &str) -> io::Result<Option<PathBuf>> {
+    pub(super) fn set_all_aside(&self, now: Nanos) -> io::Result<Option<PathBuf>> {
         if !self.dir.try_exists()? {
             return Ok(None);
         }
         create_dir(&self.quarantine, 0o700)?;
-        let aside = self.quarantine.join(name);
+        let aside = self.quarantine.join(format!("{}-{}", self.layout.folder, now.as_i64()));
         fs::rename(&self.dir, &aside)?;
         Ok(Some(aside))
     }
@@ -151,7 +201,7 @@ impl SegmentFiles {
     pub(super) fn sweep(&self, known: &HashSet<(u64, u64)>) -> io::Result<usize> {
         let known: HashSet<PathBuf> = known
             .iter()
-            .flat_map(|&(folder, id)| [ROWS, LISTS].map(|kind| self.path(folder, id, kind)))
+            .flat_map(|&(folder, id)| self.kinds().map(|kind| self.path(folder, id, kind)))
             .collect();
         let mut removed = 0;
         if !self.dir.try_exists()? {
@@ -168,4 +218,15 @@ impl SegmentFiles {
         }
         Ok(removed)
     }
+}
+
+/// The bytes of a file, if they are the ones that were written.
+fn read_whole(path: &Path, len: u64, crc: u32) -> io::Result<Bytes> {
+    // Before it is read: a file that grew need not fit into memory.
+    check_length(fs::metadata(path)?.len(), len)?;
+    let bytes = fs::read(path)?;
+    if crc32c::crc32c(&bytes) != crc {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong"));
+    }
+    Ok(bytes.into())
 }

@@ -14,15 +14,21 @@ pub(super) fn map(path: &Path, len: u64) -> io::Result<Buffer> {
     let file = File::open(path)?;
     let found = file.metadata()?.len();
     // Before it is mapped: touching memory past the end of its file ends the process.
-    if found != len {
-        let what = format!("it has {found} bytes instead of {len}");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    }
+    check_length(found, len)?;
     // SAFETY: nobody changes or cuts the file while it is mapped. Segments get their names when
-    // they are complete, are never written to after that, and the home, which is the owner's own
-    // folder, has one owner at a time. Removing the file leaves the mapping as it is.
+    // they are complete, are never written to after that (thawed ones are new files that are mapped
+    // when they are complete), and the home, which is the owner's own folder, has one owner at a
+    // time. Removing the file leaves the mapping as it is.
     let map = unsafe { Mmap::map(&file) }?;
     Ok(Buffer::from(Bytes::from_owner(map)))
+}
+
+pub(super) fn check_length(found: u64, len: u64) -> io::Result<()> {
+    if found == len {
+        return Ok(());
+    }
+    let what = format!("it has {found} bytes instead of {len}");
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 #[cfg(test)]

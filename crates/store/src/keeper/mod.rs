@@ -1,12 +1,14 @@
 //! The keeper: what happens to rows after they are in the log, on one thread of its own.
 //!
 //! In this order, again and again: read what the memory tables lack from the log; make images of
-//! what waits; write memory tables to files; rebuild what is damaged; merge small segments; remove
-//! what is past its retention. Every change of the set of segments goes file first, then catalog,
+//! what waits; write memory tables to files; rebuild what is damaged; merge small segments; make
+//! old ones cold; remove what is past its retention. Every change of the set of segments goes file first, then catalog,
 //! then memory, and only then are old files removed: `docs/formats/store.md` says why a crash
 //! between any two is harmless.
 
+mod check;
 mod compact;
+mod cool;
 mod files;
 mod flush;
 mod log_rows;
@@ -16,12 +18,17 @@ mod replay;
 mod retain;
 mod start;
 mod steps;
+mod thaw;
+mod thawed;
 
+pub use check::{SegmentCheck, SegmentDamage};
 pub use steps::{FAULT_POINTS, Fault};
+pub use thaw::ThawError;
 
 pub(crate) use start::{Parts, StartError};
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -37,6 +44,7 @@ use crate::segment::{Built, Segment, SegmentError};
 use crate::tables::{FileSegment, Tables};
 use files::{FileError, SegmentFiles};
 use steps::Steps;
+use thawed::Thawed;
 
 /// How often the keeper looks around when nobody wakes it.
 const TICK: Duration = Duration::from_secs(2);
@@ -48,7 +56,7 @@ pub(crate) enum KeepError {
     Write {
         dataset: String,
         #[source]
-        error: std::io::Error,
+        error: io::Error,
     },
     #[error("failed to make a segment of dataset `{dataset}`")]
     Segment {
@@ -60,6 +68,8 @@ pub(crate) enum KeepError {
     Log(#[from] ReadError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error("failed to read a cold segment again that was just written")]
+    Cold(#[from] ThawError),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }
@@ -73,6 +83,8 @@ pub(crate) struct Keeper {
     registry: Arc<RwLock<Arc<Registry>>>,
     clock: Arc<dyn Clock>,
     files: SegmentFiles,
+    cold: SegmentFiles,
+    thawed: Thawed,
     fault: Fault,
     settings: RwLock<HashMap<String, DatasetSettings>>,
     /// The highest number that a segment has.
@@ -108,6 +120,9 @@ impl Keeper {
         while !self.tables.is_stopping() && self.compact_next() {
             self.make_room(due());
         }
+        while !self.tables.is_stopping() && self.cool_next() {
+            self.make_room(due());
+        }
         self.retain_datasets();
     }
 
@@ -120,7 +135,7 @@ impl Keeper {
     pub(crate) fn settings(&self, dataset: &str) -> DatasetSettings {
         let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
         let max_bytes = (dataset == REJECTED).then_some(REJECTED_BYTES_MAX);
-        let default = DatasetSettings { max_bytes, retain_seconds: None };
+        let default = DatasetSettings { max_bytes, ..DatasetSettings::default() };
         settings.get(dataset).copied().unwrap_or(default)
     }
 
@@ -159,10 +174,11 @@ impl Keeper {
             max_ns: times.last().copied().unwrap_or_default(),
             first_seq,
             end_seq,
+            cold: None,
         };
         let written = self
             .files
-            .write((folder, id), built, steps)
+            .write((folder, id), (&built.rows, built.lists.as_deref()), steps)
             .map_err(|error| KeepError::Write { dataset: dataset.to_owned(), error })
             .and_then(|()| Ok(self.files.open(folder, &entry)?));
         match written {
@@ -201,11 +217,17 @@ impl Keeper {
             let removed = self
                 .catalog
                 .dataset_folder(dataset)
-                .map(|folder| self.files.remove(folder, id).map_err(|error| error.to_string()));
+                .map(|folder| self.remove_segment(folder, id).map_err(|error| error.to_string()));
             if let Ok(Err(error)) = removed {
                 tracing::warn!(dataset, id, error, "a segment's file could not be removed");
             }
         }
+    }
+
+    /// A number is of one segment only, hot or cold.
+    fn remove_segment(&self, folder: u64, id: u64) -> io::Result<()> {
+        self.files.remove(folder, id)?;
+        self.cold.remove(folder, id)
     }
 
     fn tell(&self, error: &KeepError, what: &str) {

@@ -15,19 +15,38 @@ impl Keeper {
     /// made again then. Returns whether that is so.
     pub(crate) fn report_damage(&self, dataset: &str, segment: &Segment) -> bool {
         let Err(error) = check(segment) else { return false };
-        let why = error.to_string();
-        let Some(file) = self.tables.mark_damaged(dataset, segment, &why) else { return false };
+        // What is thawed is no data: it is thawed again.
+        self.thawed.forget(segment) || self.take_out(dataset, segment, &error.to_string())
+    }
+
+    /// Takes a segment that is damaged out of use; false when it is no file of this dataset.
+    pub(super) fn take_out(&self, dataset: &str, segment: &Segment, why: &str) -> bool {
+        let file = self.tables.mark_damaged(dataset, segment, why);
+        file.map(|file| self.put_aside(dataset, &file.entry, why)).is_some()
+    }
+
+    /// The same for a cold segment; false when it has just been removed.
+    pub(super) fn take_out_cold(&self, dataset: &str, entry: &SegmentEntry, why: &str) -> bool {
+        let is_there = self.tables.mark_cold_damaged(dataset, entry.id, why);
+        if is_there {
+            self.put_aside(dataset, entry, why);
+        }
+        is_there
+    }
+
+    fn put_aside(&self, dataset: &str, entry: &SegmentEntry, why: &str) {
         match self.catalog.dataset_folder(dataset) {
-            Ok(folder) => self.set_aside(dataset, folder, file.entry.id, &why),
+            Ok(folder) => self.set_aside(dataset, folder, entry, why),
             // It is found again at the next start.
             Err(error) => tracing::error!(dataset, %error, why, "a segment is damaged"),
         }
         self.tables.wake_keeper();
-        true
     }
 
-    pub(super) fn set_aside(&self, dataset: &str, folder: u64, id: u64, why: &str) {
-        match self.files.set_aside(folder, id) {
+    pub(super) fn set_aside(&self, dataset: &str, folder: u64, entry: &SegmentEntry, why: &str) {
+        let id = entry.id;
+        let files = if entry.cold.is_some() { &self.cold } else { &self.files };
+        match files.set_aside(folder, id) {
             Ok(path) => {
                 let moved_to = path.display();
                 tracing::error!(dataset, id, why, %moved_to, "a segment is damaged");
@@ -102,7 +121,7 @@ impl Keeper {
 }
 
 /// Reads all of a segment.
-fn check(segment: &Segment) -> Result<(), SegmentError> {
+pub(super) fn check(segment: &Segment) -> Result<(), SegmentError> {
     segment.times()?;
     segment.weights()?;
     for column in segment.columns() {

@@ -12,8 +12,8 @@ use crate::catalog::{DatasetSettings, SegmentChange, SegmentEntry};
 impl Keeper {
     /// Removes segments that their datasets' settings no longer ask for.
     pub(super) fn retain_datasets(&self) {
-        for (dataset, files) in self.tables.files() {
-            let entries: Vec<SegmentEntry> = files.iter().map(|file| file.entry).collect();
+        for dataset in self.tables.datasets() {
+            let entries = self.tables.entries(&dataset);
             let expired = expired(&entries, &self.settings(&dataset), self.clock.now());
             if expired.is_empty() || self.tables.is_stopping() {
                 continue;
@@ -31,7 +31,7 @@ impl Keeper {
     fn remove_segments(&self, dataset: &Arc<str>, ids: &[u64]) -> Result<(), KeepError> {
         let change = SegmentChange { removed: ids, ..SegmentChange::default() };
         self.record(dataset, &change, RETAIN_RECORDED)?;
-        self.tables.replace(dataset, ids, None);
+        self.tables.remove(dataset, ids);
         (self.fault)(RETAIN_SWAPPED);
         for &id in ids {
             self.remove_files(dataset, &[id]);
@@ -73,6 +73,7 @@ mod tests {
             max_ns: max_s * SECOND,
             first_seq: id,
             end_seq: id + 1,
+            cold: None,
         };
         let entries = [entry(1, 10), entry(2, 40), entry(3, 20)];
         expired(&entries, &settings, Nanos(50 * SECOND))
@@ -80,7 +81,10 @@ mod tests {
 
     #[test]
     fn what_is_too_old_goes_whenever_it_came() {
-        let of = |seconds| DatasetSettings { retain_seconds: Some(seconds), max_bytes: None };
+        let of = |seconds| DatasetSettings {
+            retain_seconds: Some(seconds),
+            ..DatasetSettings::default()
+        };
         assert_eq!(expired_of(DatasetSettings::default()), [0; 0]);
         assert_eq!(expired_of(of(40)), [0; 0]);
         assert_eq!(expired_of(of(39)), [1]);
@@ -90,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_goes_oldest_first() {
-        let of = |bytes| DatasetSettings { retain_seconds: None, max_bytes: Some(bytes) };
+        let of = |bytes| DatasetSettings { max_bytes: Some(bytes), ..DatasetSettings::default() };
         assert_eq!(expired_of(of(300)), [0; 0]);
         assert_eq!(expired_of(of(299)), [1]);
         assert_eq!(expired_of(of(100)), [2, 1]);

@@ -11,12 +11,13 @@ use perflab_model::Clock;
 use perflab_wire::Registry;
 
 use super::Keeper;
-use super::files::SegmentFiles;
+use super::files::{COLD, FileError, HOT, SegmentFiles};
 use super::steps::Fault;
-use crate::catalog::{Catalog, CatalogError, SegmentSet};
+use super::thawed::Thawed;
+use crate::catalog::{Catalog, CatalogError, SegmentEntry, SegmentSet};
 use crate::datasets::Datasets;
 use crate::ingest::chain;
-use crate::tables::{DamagedSegment, FileSegment, TableLimits, Tables};
+use crate::tables::{DamagedSegment, FileSegment, Found, TableLimits, Tables};
 
 /// Why a keeper can't start.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) limits: TableLimits,
+    pub(crate) thawed_bytes_max: u64,
     pub(crate) fault: Fault,
 }
 
@@ -44,12 +46,24 @@ impl Keeper {
     /// Opens the segments that the catalog names, and removes files that it doesn't. What is
     /// damaged is set aside, to be made again.
     pub(crate) fn open(home: &Path, parts: Parts) -> Result<Self, StartError> {
-        let Parts { log, catalog, datasets, registry, clock, disk, limits, fault } = parts;
+        let Parts {
+            log,
+            catalog,
+            datasets,
+            registry,
+            clock,
+            disk,
+            limits,
+            thawed_bytes_max,
+            fault,
+        } = parts;
         check_log(&catalog, log.end())?;
         let replay_from = catalog.replay_from()?;
         let keeper = Self {
             tables: Arc::new(Tables::new(limits, replay_from)),
-            files: SegmentFiles::new(home, disk, fault),
+            files: SegmentFiles::new(home, HOT, Arc::clone(&disk), fault),
+            cold: SegmentFiles::new(home, COLD, disk, fault),
+            thawed: Thawed::open(home, thawed_bytes_max),
             settings: RwLock::new(catalog.dataset_settings()?),
             last_id: AtomicU64::new(catalog.last_segment_id()?),
             replay_from: AtomicU64::new(replay_from),
@@ -78,22 +92,33 @@ impl Keeper {
     }
 
     fn open_set(&self, set: &SegmentSet) {
-        let (mut files, mut damaged) = (Vec::new(), Vec::new());
+        let mut found = Found { flushed_end: set.flushed_end, ..Found::default() };
         for &entry in &set.segments {
-            match self.files.open(set.folder, &entry) {
-                Ok(segment) => {
-                    files.push(Arc::new(FileSegment { entry, segment: Arc::new(segment) }));
-                }
-                Err(error) => {
-                    let why = chain(&error);
-                    self.set_aside(&set.dataset, set.folder, entry.id, &why);
-                    damaged.push(DamagedSegment { entry, why });
-                }
+            if let Err(error) = self.open_segment(set.folder, entry, &mut found) {
+                let why = chain(&error);
+                self.set_aside(&set.dataset, set.folder, &entry, &why);
+                found.damaged.push(DamagedSegment { entry, why });
             }
         }
         if set.flushed_end > 0 || !set.segments.is_empty() {
-            self.tables.add_dataset(set.dataset.as_str().into(), set.flushed_end, files, damaged);
+            self.tables.add_dataset(set.dataset.as_str().into(), found);
         }
+    }
+
+    fn open_segment(
+        &self,
+        folder: u64,
+        entry: SegmentEntry,
+        found: &mut Found,
+    ) -> Result<(), FileError> {
+        if entry.cold.is_some() {
+            self.cold.check_lengths(folder, &entry)?;
+            found.cold.push(entry);
+        } else {
+            let segment = Arc::new(self.files.open(folder, &entry)?);
+            found.files.push(Arc::new(FileSegment { entry, segment }));
+        }
+        Ok(())
     }
 
     /// What is left over takes space and does no other harm.
@@ -102,7 +127,8 @@ impl Keeper {
             set.segments.iter().map(|segment| (set.folder, segment.id)).collect::<Vec<_>>()
         };
         let known: HashSet<(u64, u64)> = sets.iter().flat_map(ids).collect();
-        match self.files.sweep(&known) {
+        let swept = self.files.sweep(&known).and_then(|hot| Ok(hot + self.cold.sweep(&known)?));
+        match swept {
             Ok(0) => {}
             Ok(files) => tracing::info!(files, "removed what a crash left of segments"),
             Err(error) => tracing::warn!(%error, "leftover files of segments are not removed"),
@@ -112,8 +138,8 @@ impl Keeper {
     /// Segments that no catalog names hold rows that the log may no longer have: they are not
     /// removed.
     fn set_all_aside(&self) -> io::Result<()> {
-        let name = format!("segments-{}", self.clock.now().as_i64());
-        if let Some(path) = self.files.set_all_aside(&name)? {
+        for files in [&self.files, &self.cold] {
+            let Some(path) = files.set_all_aside(self.clock.now())? else { continue };
             let moved_to = path.display();
             tracing::error!(
                 %moved_to,

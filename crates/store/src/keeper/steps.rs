@@ -39,6 +39,15 @@ pub(super) const COMPACT: Steps = Steps {
     swapped: "compact.swapped",
 };
 
+pub(super) const COOL: Steps = Steps {
+    written: "cool.written",
+    synced: "cool.synced",
+    renamed: "cool.renamed",
+    durable: "cool.durable",
+    recorded: "cool.recorded",
+    swapped: "cool.swapped",
+};
+
 pub(super) const REBUILD: Steps = Steps {
     written: "rebuild.written",
     synced: "rebuild.synced",
@@ -50,6 +59,10 @@ pub(super) const REBUILD: Steps = Steps {
 
 /// One of the files that a compaction replaced is gone.
 pub(super) const COMPACT_REMOVED: &str = "compact.removed";
+/// What was written for a cold segment was read again, and is what its rows are.
+pub(super) const COOL_VERIFIED: &str = "cool.verified";
+/// The file of the segment as it was while it was hot is gone.
+pub(super) const COOL_REMOVED: &str = "cool.removed";
 /// The catalog no longer names what is past its retention.
 pub(super) const RETAIN_RECORDED: &str = "retain.recorded";
 /// Queries no longer see it.
@@ -57,8 +70,8 @@ pub(super) const RETAIN_SWAPPED: &str = "retain.swapped";
 /// One of the files is gone.
 pub(super) const RETAIN_REMOVED: &str = "retain.removed";
 
-/// Every step of flush, compaction, retention and rebuilding.
-pub const FAULT_POINTS: [&str; 22] = [
+/// Every step of flush, compaction, cooling, retention and rebuilding.
+pub const FAULT_POINTS: [&str; 30] = [
     FLUSH.written,
     FLUSH.synced,
     FLUSH.renamed,
@@ -72,6 +85,14 @@ pub const FAULT_POINTS: [&str; 22] = [
     COMPACT.recorded,
     COMPACT.swapped,
     COMPACT_REMOVED,
+    COOL.written,
+    COOL.synced,
+    COOL.renamed,
+    COOL.durable,
+    COOL_VERIFIED,
+    COOL.recorded,
+    COOL.swapped,
+    COOL_REMOVED,
     RETAIN_RECORDED,
     RETAIN_SWAPPED,
     RETAIN_REMOVED,

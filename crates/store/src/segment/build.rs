@@ -49,7 +49,8 @@ pub fn build(sources: &[Source<'_>]) -> Result<Built, SegmentError> {
         });
     }
     let file = encode_file(rows.len(), columns)?;
-    let lists = (!list_ids.is_empty()).then(|| encode_lists(lists)).transpose()?;
+    let ListUnion { items, codes, ends, .. } = lists;
+    let lists = (!list_ids.is_empty()).then(|| encode_lists(items, codes, ends)).transpose()?;
     Ok(Built { rows: file, lists })
 }
 
@@ -139,10 +140,7 @@ impl<'s, 'a> Rows<'s, 'a> {
                 None => codes.resize(codes.len() + rows, NULL),
             }
         }
-        let (strings, places) = union.sorted();
-        for code in codes.iter_mut().filter(|code| **code != NULL) {
-            *code = places[*code as usize];
-        }
+        let strings = union.sort(&mut codes);
         Ok((self.sorted(codes), strings))
     }
 
@@ -163,14 +161,14 @@ impl<'s, 'a> Rows<'s, 'a> {
     }
 }
 
-fn encode_times(times: &[i64]) -> Encoded {
+pub(super) fn encode_times(times: &[i64]) -> Encoded {
     let array = TimestampNanosecondArray::from(times.to_vec()).with_timezone("UTC");
     let range = times.first().zip(times.last()).map(|(a, b)| (a.to_string(), b.to_string()));
     Encoded::new("time", MetaKind::Time, Arc::new(array), range)
 }
 
 /// As small integers where they are, which weights mostly are.
-fn encode_weights(weights: &[f64]) -> Encoded {
+pub(super) fn encode_weights(weights: &[f64]) -> Encoded {
     let range = float_range(weights.iter().copied());
     let most = weights.iter().copied().fold(0.0, f64::max);
     let are_whole = weights.iter().all(|weight| *weight >= 0.0 && weight.fract() == 0.0);
@@ -189,7 +187,7 @@ fn encode_weights(weights: &[f64]) -> Encoded {
     Encoded::new("weight", MetaKind::Weight, array, range)
 }
 
-fn encode_ints(name: &str, values: &[Option<i64>]) -> Encoded {
+pub(super) fn encode_ints(name: &str, values: &[Option<i64>]) -> Encoded {
     let nulls = nulls(values.iter().map(Option::is_some));
     let present = || values.iter().flatten().copied();
     let (least, most) = (present().min(), present().max());
@@ -211,7 +209,9 @@ fn encode_ints(name: &str, values: &[Option<i64>]) -> Encoded {
     Encoded::new(name, MetaKind::Int, array, range)
 }
 
-pub(super) fn encode_floats(name: &str, values: Vec<f64>) -> Encoded {
+pub(super) fn encode_floats(name: &str, mut values: Vec<f64>) -> Encoded {
+    // One of many NaNs, so that the same rows are the same bytes.
+    values.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = f64::NAN);
     let nulls = nulls(values.iter().map(|value| !value.is_nan()));
     let range = float_range(values.iter().copied().filter(|value| !value.is_nan()));
     let array = Float64Array::new(ScalarBuffer::from(values), nulls);
@@ -229,7 +229,7 @@ pub(super) fn encode_strings(
     Ok(Encoded::new(name, MetaKind::String, array, range))
 }
 
-fn encode_list_ids(name: &str, kind: Kind, ids: &[u32], lists: usize) -> Encoded {
+pub(super) fn encode_list_ids(name: &str, kind: Kind, ids: &[u32], lists: usize) -> Encoded {
     let kind = if kind == Kind::Set { MetaKind::Set } else { MetaKind::Vector };
     let array = match Width::of(ids, lists) {
         Width::U8 => coded::<UInt8Type>(ids, lists),
@@ -239,12 +239,15 @@ fn encode_list_ids(name: &str, kind: Kind, ids: &[u32], lists: usize) -> Encoded
     Encoded::new(name, kind, array, None)
 }
 
-/// The table of lists: one row per list.
-fn encode_lists(lists: ListUnion<'_>) -> Result<Buffer, SegmentError> {
-    let (items, places) = lists.items.sorted();
-    let codes: Vec<u32> = lists.codes.iter().map(|&item| places[item as usize]).collect();
+/// The table of lists: one row per list, with items up to each of `ends`.
+pub(super) fn encode_lists(
+    items: Union<'_>,
+    mut codes: Vec<u32>,
+    ends: Vec<usize>,
+) -> Result<Buffer, SegmentError> {
+    let items = items.sort(&mut codes);
     let items = dictionary(&codes, &items)?;
-    let starts = std::iter::once(0).chain(lists.ends);
+    let starts = std::iter::once(0).chain(ends);
     let offsets: Option<Vec<i32>> = starts.map(|end| i32::try_from(end).ok()).collect();
     let offsets = offsets.ok_or(SegmentError::TooMuchText)?;
     let rows = offsets.len() - 1;

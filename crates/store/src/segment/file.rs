@@ -39,21 +39,26 @@ impl Encoded {
         self
     }
 
-    /// Two columns of one name and different kinds are told apart by their kinds.
     fn field(&self, taken: &mut HashSet<String>) -> Field {
         let meta = &self.metas[0];
-        let mut name = meta.name.clone();
-        while !taken.insert(name.clone()) {
-            name.push_str(match meta.kind {
-                MetaKind::Float => ":float",
-                MetaKind::String => ":string",
-                MetaKind::Set => ":set",
-                MetaKind::Vector => ":vector",
-                MetaKind::Int | MetaKind::Time | MetaKind::Weight | MetaKind::Items => ":int",
-            });
-        }
+        let name = field_name(&meta.name, meta.kind, taken);
         Field::new(name, self.array.data_type().clone(), meta.nulls > 0)
     }
+}
+
+/// Two columns of one name and different kinds are told apart by their kinds.
+pub(super) fn field_name(name: &str, kind: MetaKind, taken: &mut HashSet<String>) -> String {
+    let mut name = name.to_owned();
+    while !taken.insert(name.clone()) {
+        name.push_str(match kind {
+            MetaKind::Float => ":float",
+            MetaKind::String => ":string",
+            MetaKind::Set => ":set",
+            MetaKind::Vector => ":vector",
+            MetaKind::Int | MetaKind::Time | MetaKind::Weight | MetaKind::Items => ":int",
+        });
+    }
+    name
 }
 
 /// The bytes of a file with these columns.

@@ -8,6 +8,7 @@
 //! segment is opened. Format: `docs/formats/segment.md`.
 
 mod build;
+mod cold;
 mod column;
 mod computed;
 mod file;
@@ -22,6 +23,7 @@ mod trie;
 mod vocabulary;
 
 pub use build::{Built, build};
+pub use cold::{Cooled, cool, thaw};
 pub use column::{Codes, ColumnData, Ints, SegmentColumn, Strings, Weights};
 pub use computed::Computed;
 pub use lists::ListTable;
@@ -53,6 +55,8 @@ pub enum SegmentError {
     TooMuchText,
     #[error("failed to encode the segment")]
     Arrow(#[from] arrow::error::ArrowError),
+    #[error("failed to encode or decode the segment as Parquet")]
+    Parquet(#[from] parquet::errors::ParquetError),
 }
 
 fn damaged<T>(what: impl Into<String>) -> Result<T, SegmentError> {

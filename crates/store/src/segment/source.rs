@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use arrow::array::{Array as _, AsArray as _, DictionaryArray};
+use arrow::datatypes::Int32Type;
 use foldhash::fast::RandomState;
 use perflab_model::batch::{Data, Dictionary};
 use perflab_model::{Batch, Kind};
@@ -133,8 +135,31 @@ impl<'a> Union<'a> {
         })
     }
 
+    /// Appends the codes of an array, translated into numbers.
+    pub(super) fn append_array(
+        &mut self,
+        array: &'a DictionaryArray<Int32Type>,
+        into: &mut Vec<u32>,
+    ) {
+        let strings = array.values().as_string::<i32>();
+        let mut known = Translation::new(strings.len());
+        into.extend(array.keys().iter().map(|key| {
+            let Some(key) = key.map(i32::cast_unsigned) else { return NULL };
+            known.get(key, || self.intern(strings.value(key as usize)))
+        }));
+    }
+
+    /// The strings sorted by their bytes; numbers become places in that order.
+    pub(super) fn sort(self, numbers: &mut [u32]) -> Vec<&'a str> {
+        let (strings, places) = self.sorted();
+        for number in numbers.iter_mut().filter(|number| **number != NULL) {
+            *number = places[*number as usize];
+        }
+        strings
+    }
+
     /// The strings sorted by their bytes, and the place of each number in that order.
-    pub(super) fn sorted(self) -> (Vec<&'a str>, Vec<u32>) {
+    fn sorted(self) -> (Vec<&'a str>, Vec<u32>) {
         let mut order: Vec<usize> = (0..self.strings.len()).collect();
         order.sort_unstable_by_key(|&id| self.strings[id]);
         let mut places = vec![0; order.len()];

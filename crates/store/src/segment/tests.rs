@@ -154,6 +154,55 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn what_is_cooled_thaws_as_it_was(rows in prop::collection::vec(row(), 0..60)) {
+        let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
+        let segment = open(&built);
+        let Cooled { rows, lists } = cool(&segment).unwrap();
+        let thawed = thaw(rows.into(), lists.map(Into::into)).unwrap();
+        prop_assert_eq!(rows_of(&open(&thawed)).unwrap(), rows_of(&segment).unwrap());
+        prop_assert_eq!(&thawed.rows, &built.rows, "to the byte");
+        prop_assert_eq!(&thawed.lists, &built.lists);
+    }
+}
+
+#[test]
+fn several_row_groups_and_numbers_at_their_ends_thaw_as_they_were() {
+    let odd_nan = f64::from_bits(f64::NAN.to_bits() | 7);
+    let floats = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, odd_nan];
+    let rows: Vec<Row> = (0..300_000_i64)
+        .map(|n| {
+            let float = floats[usize::try_from(n).unwrap() % floats.len()];
+            let stack = vec![format!("{}", n % 1000), "main".to_owned()];
+            let cells = vec![
+                ("float".to_owned(), Cell::Float(float)),
+                ("id".to_owned(), Cell::String(format!("an id of its own: {n:08}"))),
+                ("int".to_owned(), Cell::Int(if n % 2 == 0 { i64::MIN } else { i64::MAX })),
+                ("stack".to_owned(), Cell::Vector(stack)),
+            ];
+            Row { time: if n == 0 { i64::MIN } else { n }, weight: 1.0, cells }
+        })
+        .collect();
+    let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
+    let cooled = cool(&open(&built)).unwrap();
+    assert!(cooled.rows.len() < built.rows.len() / 3, "{} bytes", cooled.rows.len());
+    let thawed = thaw(cooled.rows.into(), cooled.lists.map(Into::into)).unwrap();
+    assert!(thawed.rows == built.rows, "to the byte");
+    assert!(thawed.lists == built.lists);
+}
+
+#[test]
+fn what_is_no_cold_segment_is_not_thawed() {
+    let batch = batch_of(&sample_rows());
+    let Cooled { rows, lists } = cool(&open(&build(&[Source::Batch(&batch)]).unwrap())).unwrap();
+    let lists = lists.unwrap();
+    for (rows, lists) in [(&rows[1..], &lists[..]), (&rows, &lists[1..]), (&lists, &rows)] {
+        let [rows, lists] = [rows, lists].map(bytes::Bytes::copy_from_slice);
+        thaw(rows, Some(lists)).unwrap_err();
+    }
+}
+
 fn sample_rows() -> Vec<Row> {
     let string = |value: &str| Cell::String(value.to_owned());
     let list = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();

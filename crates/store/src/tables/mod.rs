@@ -18,8 +18,8 @@ pub use limits::TableLimits;
 
 pub(crate) use moves::Flush;
 pub(crate) use rows::{Delivery, GroupRows};
-pub(crate) use table::{DamagedSegment, FileSegment};
-pub(crate) use view::Holding;
+pub(crate) use table::{DamagedSegment, FileSegment, Found};
+pub(crate) use view::{Holding, View};
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
@@ -219,15 +219,8 @@ impl Tables {
     }
 
     /// Adds what was found at a start.
-    pub(crate) fn add_dataset(
-        &self,
-        dataset: Arc<str>,
-        flushed_end: u64,
-        files: Vec<Arc<FileSegment>>,
-        damaged: Vec<DamagedSegment>,
-    ) {
-        let table = Table::found(flushed_end, files, damaged);
-        self.lock().by_dataset.insert(dataset, table);
+    pub(crate) fn add_dataset(&self, dataset: Arc<str>, found: Found) {
+        self.lock().by_dataset.insert(dataset, Table::found(found));
     }
 
     fn with_table<T>(&self, dataset: &str, read: impl FnOnce(&Table) -> T) -> Option<T> {

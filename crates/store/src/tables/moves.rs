@@ -6,6 +6,7 @@ use perflab_model::Nanos;
 
 use super::Tables;
 use super::table::{DamagedSegment, FileSegment, Files, Image, Table};
+use crate::catalog::SegmentEntry;
 use crate::segment::{Segment, SegmentError};
 
 /// What is to be written to a file.
@@ -88,6 +89,24 @@ impl Tables {
         self.change(dataset, |table| table.finish_flush(file));
     }
 
+    /// Takes segments out of a dataset's set, hot or cold, as one step.
+    pub(crate) fn remove(&self, dataset: &str, ids: &[u64]) {
+        self.change(dataset, |table| {
+            table.replace(ids, None);
+            for &id in ids {
+                table.take_cold(id);
+            }
+        });
+    }
+
+    /// Puts a cold segment in the place of the hot one that it was made of, as one step.
+    pub(crate) fn replace_by_cold(&self, dataset: &str, hot: u64, cold: SegmentEntry) {
+        self.change(dataset, |table| {
+            table.replace(&[hot], None);
+            table.add_cold(cold);
+        });
+    }
+
     /// Takes files out of a dataset's set and puts another one in, as one step.
     pub(crate) fn replace(&self, dataset: &str, removed: &[u64], added: Option<FileSegment>) {
         self.change(dataset, |table| table.replace(removed, added));
@@ -98,6 +117,11 @@ impl Tables {
         let state = self.lock();
         let tables = state.by_dataset.iter();
         tables.map(|(dataset, table)| (Arc::clone(dataset), Arc::clone(&table.files))).collect()
+    }
+
+    /// All segments of a dataset that are in files, hot and cold, in the order of the log.
+    pub(crate) fn entries(&self, dataset: &str) -> Vec<SegmentEntry> {
+        self.with_table(dataset, Table::entries).unwrap_or_default()
     }
 
     /// The segments that are to be rebuilt.
@@ -125,6 +149,17 @@ impl Tables {
         table.replace(&[file.entry.id], None);
         table.damaged.push(DamagedSegment { entry: file.entry, why: why.to_owned() });
         Some(file)
+    }
+
+    /// Takes a cold segment out of the set because its bytes are damaged; false when it is not in
+    /// it any more.
+    pub(crate) fn mark_cold_damaged(&self, dataset: &str, id: u64, why: &str) -> bool {
+        let mut state = self.lock();
+        let Some(table) = state.by_dataset.get_mut(dataset) else { return false };
+        let taken = table.take_cold(id);
+        let damaged = taken.map(|entry| DamagedSegment { entry, why: why.to_owned() });
+        table.damaged.extend(damaged.clone());
+        damaged.is_some()
     }
 
     /// Puts what could be rebuilt of a damaged segment in its place.

@@ -23,6 +23,18 @@ pub(crate) struct FileSegment {
 /// The segments of a dataset that are in files. Replaced, never changed.
 pub(crate) type Files = Arc<Vec<Arc<FileSegment>>>;
 
+/// The cold segments of a dataset. Replaced, never changed.
+pub(crate) type Cold = Arc<Vec<SegmentEntry>>;
+
+/// What a start finds of a dataset, of which everything is in files.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) flushed_end: u64,
+    pub(crate) files: Vec<Arc<FileSegment>>,
+    pub(crate) cold: Vec<SegmentEntry>,
+    pub(crate) damaged: Vec<DamagedSegment>,
+}
+
 /// A segment whose file can't be used.
 #[derive(Debug, Clone)]
 pub(crate) struct DamagedSegment {
@@ -46,6 +58,8 @@ pub(super) struct Table {
     pub(super) vocabularies: Arc<Vocabularies>,
     /// In the order of the log.
     pub(super) files: Files,
+    /// Those of which nothing is open.
+    pub(super) cold: Cold,
     pub(super) damaged: Vec<DamagedSegment>,
     /// What can't be had back, as people are told.
     pub(super) lost: Vec<String>,
@@ -68,13 +82,10 @@ pub(super) struct Freeze {
 }
 
 impl Table {
-    /// A table of which everything is in files.
-    pub(super) fn found(
-        flushed_end: u64,
-        files: Vec<Arc<FileSegment>>,
-        damaged: Vec<DamagedSegment>,
-    ) -> Self {
-        Self { flushed_end, files: Arc::new(files), damaged, ..Self::default() }
+    pub(super) fn found(found: Found) -> Self {
+        let Found { flushed_end, files, cold, damaged } = found;
+        let (files, cold) = (Arc::new(files), Arc::new(cold));
+        Self { flushed_end, files, cold, damaged, ..Self::default() }
     }
 
     pub(super) fn push(&mut self, delivery: Delivery) {
@@ -181,6 +192,25 @@ impl Table {
         self.flushing = 0;
         self.flushed_end = file.entry.end_seq;
         self.replace(&[], Some(file));
+    }
+
+    /// All segments in files, hot and cold, in the order of the log.
+    pub(super) fn entries(&self) -> Vec<SegmentEntry> {
+        let hot = self.files.iter().map(|file| file.entry);
+        let mut entries: Vec<SegmentEntry> = hot.chain(self.cold.iter().copied()).collect();
+        entries.sort_by_key(|entry| entry.first_seq);
+        entries
+    }
+
+    /// Takes a cold segment out of the set, if it is there.
+    pub(super) fn take_cold(&mut self, id: u64) -> Option<SegmentEntry> {
+        let found = self.cold.iter().copied().find(|entry| entry.id == id)?;
+        Arc::make_mut(&mut self.cold).retain(|entry| entry.id != id);
+        Some(found)
+    }
+
+    pub(super) fn add_cold(&mut self, entry: SegmentEntry) {
+        Arc::make_mut(&mut self.cold).push(entry);
     }
 
     /// Takes files out of the set and puts another one in.

@@ -19,6 +19,9 @@ use crate::rig::{NOW, flush, log, open_at, rows};
 const POINT: &str = "PERFLAB_TEST_FAULT_POINT";
 const HOME: &str = "PERFLAB_TEST_HOME";
 
+/// A quarter of what a segment may have.
+const OLD_ROWS: usize = 250;
+
 fn settings(fault: fn(&'static str)) -> HomeSettings {
     let tables = TableLimits { freeze_rows: 4, segment_rows: 1000, ..TableLimits::DEFAULT };
     HomeSettings { tables, fault, ..HomeSettings::default() }
@@ -34,15 +37,22 @@ fn line(n: u64) -> String {
     format!("{{\"int\":{{\"n\":{n}}},\"normvector\":{{\"stack\":[\"a\",\"b\"]}}}}")
 }
 
-/// What the child does: flushes, merges, removes and rebuilds, until it ends.
+/// Rows of long ago, enough of them to become cold.
+fn old_lines() -> String {
+    let line = |n| format!("{{\"time\":1,\"n\":{n},\"vector\":[\"a\",\"b\"]}}\n");
+    (0..OLD_ROWS).map(line).collect()
+}
+
+/// What the child does: flushes, merges, cools, removes and rebuilds, until it ends.
 #[test]
 fn a_child_that_comes_to_its_end() {
     let Ok(dir) = env::var(HOME) else { return };
     let dir = Path::new(&dir);
     let clock = Arc::new(ManualClock::new(NOW));
     let home = open_at(dir, settings(abort_at_point), &clock);
-    let limit = DatasetSettings { retain_seconds: None, max_bytes: Some(1) };
+    let limit = DatasetSettings { max_bytes: Some(1), ..DatasetSettings::default() };
     home.set_dataset_settings("brief", limit).unwrap();
+    log(&home, "old", &old_lines());
     for n in 0..6 {
         log(&home, "kept", &line(n));
         log(&home, "brief", "x");
@@ -72,17 +82,20 @@ fn folder_of(dir: &Path, dataset: &str) -> PathBuf {
 /// Every file that is there, and every file that the catalog names.
 fn files(dir: &Path) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
     let mut there = BTreeSet::new();
-    for folder in fs::read_dir(dir.join("segments")).into_iter().flatten() {
+    let folders = ["segments", "cold"].map(|tier| fs::read_dir(dir.join(tier)));
+    for folder in folders.into_iter().flatten().flatten() {
         let files = fs::read_dir(folder.unwrap().path()).unwrap();
         there.extend(files.map(|file| file.unwrap().path()));
     }
     let (catalog, _) = Catalog::open(&dir.join("catalog.sqlite"), NOW).unwrap();
     let mut named = BTreeSet::new();
     for set in catalog.segment_sets().unwrap() {
-        let folder = dir.join("segments").join(set.folder.to_string());
         for segment in set.segments {
-            named.insert(folder.join(format!("{}.arrow", segment.id)));
-            let lists = folder.join(format!("{}.lists.arrow", segment.id));
+            let (tier, kind) =
+                if segment.cold.is_some() { ("cold", "parquet") } else { ("segments", "arrow") };
+            let folder = dir.join(tier).join(set.folder.to_string());
+            named.insert(folder.join(format!("{}.{kind}", segment.id)));
+            let lists = folder.join(format!("{}.lists.{kind}", segment.id));
             named.extend(segment.list_bytes.map(|_| lists));
         }
     }
@@ -102,6 +115,13 @@ fn crash_at(point: &str) -> TempDir {
     dir
 }
 
+fn old_rows() -> Vec<String> {
+    let mut rows: Vec<String> =
+        (0..OLD_ROWS).map(|n| format!("1000000000*1 n={n} vector=a,b")).collect();
+    rows.sort();
+    rows
+}
+
 #[test]
 fn a_crash_at_any_step_is_harmless() {
     for point in FAULT_POINTS {
@@ -115,6 +135,7 @@ fn a_crash_at_any_step_is_harmless() {
         let expected: Vec<String> =
             numbers.iter().map(|n| format!("{}*1 n={n} stack=a,b", NOW.as_i64())).collect();
         assert_eq!(found, expected, "{point}");
+        assert_eq!(rows(&home, "old"), old_rows(), "{point}");
         log(&home, "kept", &line(acknowledged));
         flush(&home, &clock);
         assert_eq!(rows(&home, "kept").len() as u64, acknowledged + 1, "{point}");
@@ -122,5 +143,7 @@ fn a_crash_at_any_step_is_harmless() {
         drop(home);
         let (there, named) = files(dir.path());
         assert_eq!(there, named, "{point}");
+        let cold = named.iter().filter(|path| path.extension().unwrap() == "parquet");
+        assert_eq!(cold.count(), 2, "{point}");
     }
 }

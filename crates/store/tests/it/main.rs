@@ -4,6 +4,7 @@
 
 mod behind;
 mod catalog;
+mod cold;
 mod crash;
 mod damage;
 mod disk;

@@ -149,7 +149,7 @@ fn segments_go_when_their_dataset_says_so() {
     flush(&home, &clock);
     log(&home, "d", &format!("{{\"n\":7,\"time\":{}}}", NOW.as_i64() / 1_000_000_000 + 3600));
     flush(&home, &clock);
-    let settings = DatasetSettings { retain_seconds: Some(3600), max_bytes: None };
+    let settings = DatasetSettings { retain_seconds: Some(3600), ..DatasetSettings::default() };
     home.set_dataset_settings("d", settings).unwrap();
     clock.set(Nanos(NOW.as_i64() + 3601 * 1_000_000_000));
     home.tend();
@@ -158,7 +158,7 @@ fn segments_go_when_their_dataset_says_so() {
     let home = open_at(dir.path(), small(), &clock);
     assert_eq!(home.dataset_settings("d"), settings);
     assert_eq!(rows(&home, "d").len(), 1, "not read from the log again");
-    let none = DatasetSettings { retain_seconds: None, max_bytes: Some(0) };
+    let none = DatasetSettings { max_bytes: Some(0), ..DatasetSettings::default() };
     home.set_dataset_settings("d", none).unwrap();
     home.tend();
     assert_eq!(rows(&home, "d"), [""; 0]);

@@ -1,13 +1,14 @@
-//! Segments are an open format: other libraries read them as they are.
+//! Segments are open formats, hot and cold: other libraries read them as they are.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use perflab_model::{Batch, ListKind, Nanos, Schema, SchemaState};
-use perflab_store::segment::{Built, Source, build};
+use perflab_store::segment::{Built, Cooled, Segment, Source, build, cool};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// A column of each kind, each with nulls, a name of two kinds, and 300 strings.
 fn sample() -> Built {
@@ -31,12 +32,12 @@ fn sample() -> Built {
     build(&[Source::Batch(&batch)]).unwrap()
 }
 
-fn expected_row(n: i64) -> Value {
+fn expected_row(n: i64, weight: &Value) -> Value {
     let when_there = |value: Value| if n % 3 > 0 { value } else { Value::Null };
     let is_even = n % 2 == 0;
     json!({
         "time": 1_700_000_000_000_000_000 + n,
-        "weight": 1 + n % 2,
+        "weight": weight,
         "both": is_even.then_some(n),
         "both:string": (!is_even).then_some("(null)"),
         "float": when_there(json!(n as f64 / 8.0)),
@@ -47,29 +48,56 @@ fn expected_row(n: i64) -> Value {
     })
 }
 
-#[test]
-fn pyarrow_and_polars_read_them() {
-    let built = sample();
-    let folder = tempfile::tempdir().unwrap();
-    let (rows, lists) = (folder.path().join("rows.arrow"), folder.path().join("lists.arrow"));
-    fs::write(&rows, &built.rows[..]).unwrap();
-    fs::write(&lists, &built.lists.unwrap()[..]).unwrap();
+/// What libraries find in the files of a segment, by a script that prints it.
+fn found(script: &str, rows: &[u8], lists: &[u8]) -> Value {
+    let folder = TempDir::new().unwrap();
+    let paths: [PathBuf; 2] = ["rows", "lists"].map(|name| folder.path().join(name));
+    for (path, bytes) in paths.iter().zip([rows, lists]) {
+        fs::write(path, bytes).unwrap();
+    }
     let python = Path::new("../../.venv/bin/python");
     assert!(python.exists(), "run `make setup`");
-    let ran = Command::new(python)
-        .arg("tests/it/scripts/read_segment.py")
-        .args([&rows, &lists])
-        .output()
-        .unwrap();
+    let script = Path::new("tests/it/scripts").join(script);
+    let ran = Command::new(python).arg(script).args(&paths).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+/// `weights` are those of even and odd rows.
+fn assert_rows(library: &str, rows: &Value, weights: &[Value; 2]) {
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 600, "{library}");
+    for (n, (row, weight)) in (0..).zip(rows.iter().zip(weights.iter().cycle())) {
+        assert_eq!(*row, expected_row(n, weight), "{library}, row {n}");
+    }
+}
+
+#[test]
+fn pyarrow_and_polars_read_hot_ones() {
+    let built = sample();
+    let found = found("read_segment.py", &built.rows, &built.lists.unwrap());
     for library in ["pyarrow", "polars"] {
-        let rows = found[library]["rows"].as_array().unwrap();
-        assert_eq!(rows.len(), 600, "{library}");
-        for (n, row) in (0..).zip(rows) {
-            assert_eq!(*row, expected_row(n), "{library}, row {n}");
-        }
+        assert_rows(library, &found[library]["rows"], &[json!(1), json!(2)]);
         let lists = json!([{ "items": ["main", "é", "main"] }, { "items": ["a", "b"] }]);
         assert_eq!(found[library]["lists"], lists, "{library}");
     }
+}
+
+#[test]
+fn pyarrow_polars_and_duckdb_read_cold_ones() {
+    let built = sample();
+    let segment = Segment::open(&built.rows, built.lists.as_ref()).unwrap();
+    let Cooled { rows, lists } = cool(&segment).unwrap();
+    let found = found("read_cold.py", &rows, &lists.unwrap());
+    for library in ["pyarrow", "polars", "duckdb"] {
+        assert_rows(library, &found[library]["rows"], &[json!(1.0), json!(2.0)]);
+        let lists = json!([
+            { "id": 0, "items": ["main", "é", "main"] },
+            { "id": 1, "items": ["a", "b"] },
+        ]);
+        assert_eq!(found[library]["lists"], lists, "{library}");
+    }
+    let ordered = json!({ "sorted_by": "time", "page_index": true, "time_range": true });
+    assert_eq!(found["metadata"], ordered, "so that readers can skip what they don't need");
+    assert_eq!(found["stacks"], json!([[["a", "b"], 400], [["main", "é", "main"], 300]]));
 }
