@@ -21,10 +21,12 @@ def size(path):
 
 
 def load_once(folder, load):
-    """Calls `load` with the folder of a store, unless that is there already; how long it took."""
+    """Calls `load` with the folder of a store, unless that is there already; how long it took, if
+    that is known."""
     folder = Path(folder)
+    seconds = folder.with_suffix(".seconds")
     if folder.exists():
-        return None
+        return float(seconds.read_text()) if seconds.exists() else None
     unfinished = folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -32,6 +34,7 @@ def load_once(folder, load):
     load(unfinished)
     load_s = time.perf_counter() - start
     unfinished.rename(folder)
+    seconds.write_text(str(load_s))
     return load_s
 
 
