@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 use http::Method;
 use perflab_query::document::{
-    Compare, Derived, Document, Filter, Fold, Grouping, Metric, Order, View,
+    Compare, Derived, Document, Fold, Grouping, Metric, Order, View,
 };
-use perflab_query::text::{TextError, parse_condition, split_list};
+use perflab_query::text::{TextError, split_list};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,12 +15,14 @@ use crate::client::{Call, Client, LONG_ANSWER_TIMEOUT, refusal};
 use crate::commands::ask;
 use crate::failure::{Exit, Explain, Failure};
 use crate::output;
+use crate::selection::{AnyOf, Times, all_of, parse_any_of};
 
 /// Ask about the rows of a dataset
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Conditions: status=failed, a!=b, latency>=10, test~^nn, test!~slow, 'status in a,b',
-  'name contains x', 'name prefix nn_', 'name is null', 'tags all a,b'
+  'name contains x', 'name prefix nn_', 'name is null', 'tags all a,b';
+  'a=1 && b=2 || c=3': both of the first, or the last
 Aggregates: count, samples, sum:x, avg:x, min:x, max:x, stddev:x, distinct:x, p99.9:x, rate,
   rate:x, 'sum:errors / count'
 
@@ -35,23 +37,16 @@ pub(crate) struct Args {
     /// The dataset, or its category
     dataset: String,
     /// Only rows for which this holds; given several times, all of them
-    #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
-    conditions: Vec<Filter>,
+    #[arg(long = "where", value_name = "CONDITIONS", value_parser = parse_any_of)]
+    conditions: Vec<AnyOf>,
     /// Columns to group by, `time`, `time:1h` and `bucket(x, 10)`, separated by commas
     #[arg(long, value_name = "COLUMNS", value_parser = parse_list::<Grouping>)]
     group_by: Option<Listed<Grouping>>,
     /// What to compute of each group, separated by commas [default: count]
     #[arg(long, value_name = "AGGREGATES", value_parser = parse_list::<Metric>)]
     agg: Option<Listed<Metric>>,
-    /// From this time on: '-7 days', yesterday, 2026-11-01, 1700000000 [default: -7 days]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<String>,
-    /// Until just before this time [default: now]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<String>,
-    /// Where days start, and what times are shown in [default: UTC]
-    #[arg(long, value_name = "ZONE")]
-    timezone: Option<String>,
+    #[command(flatten)]
+    times: Times,
     /// A column or an aggregate to order by, the largest first
     #[arg(long, value_name = "BY")]
     order: Option<String>,
@@ -74,8 +69,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_compare)]
     compare: Option<Compare>,
     /// Compare with rows of the same time for which this holds; given several times, all of them
-    #[arg(long, value_name = "CONDITION", value_parser = parse_condition, conflicts_with = "compare")]
-    against: Vec<Filter>,
+    #[arg(long, value_name = "CONDITIONS", value_parser = parse_any_of, conflicts_with = "compare")]
+    against: Vec<AnyOf>,
     /// Make the values of the last group columns
     #[arg(long, conflicts_with = "view")]
     pivot: bool,
@@ -171,7 +166,7 @@ impl Format {
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
-    let document = document(args);
+    let document = document(args)?;
     if args.url {
         return print_link(globals, &json!({ "query": document }));
     }
@@ -208,18 +203,10 @@ pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn document(args: &Args) -> Document {
+fn document(args: &Args) -> Result<Document, Failure> {
     let mut document = Document::new(&args.dataset);
-    let given = [&args.since, &args.until, &args.timezone];
-    let fields = [&mut document.since, &mut document.until, &mut document.timezone];
-    for (field, given) in fields.into_iter().zip(given) {
-        if let Some(given) = given {
-            field.clone_from(given);
-        }
-    }
-    if !args.conditions.is_empty() {
-        document.any_of = vec![args.conditions.clone()];
-    }
+    args.times.set(&mut document.since, &mut document.until, &mut document.timezone);
+    document.any_of = all_of(&args.conditions)?;
     document.group_by = args.group_by.clone().map_or_else(Vec::new, |Listed(groups)| groups);
     document.aggregates = args.agg.clone().map_or_else(Vec::new, |Listed(metrics)| metrics);
     document.order = args.order.clone().map(|by| Order { by, descending: !args.ascending });
@@ -230,7 +217,7 @@ fn document(args: &Args) -> Document {
     document.derived.clone_from(&args.derive);
     document.compare.clone_from(&args.compare);
     if !args.against.is_empty() {
-        document.compare = Some(Compare::Against(vec![args.against.clone()]));
+        document.compare = Some(Compare::Against(all_of(&args.against)?));
     }
     document.view = args.view.into();
     document.view_column.clone_from(&args.column);
@@ -238,7 +225,7 @@ fn document(args: &Args) -> Document {
     if args.from_leaf {
         document.fold = Fold::Leaf;
     }
-    document
+    Ok(document)
 }
 
 /// Makes a short link of a query or a URL, and prints it.

@@ -13,6 +13,7 @@
 //! Only the dataset must be there. What a document says is checked in two steps: its form when it
 //! is read ([`Document::from_json`]), its columns and times when it is made a [`Plan`].
 
+mod comparison;
 mod fields;
 mod filter;
 mod grouping;
@@ -24,6 +25,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use comparison::{
+    COMPARISON_FORMAT, Comparison, ComparisonError, ComparisonFormat, MEASUREMENTS,
+    answer_comparison,
+};
 pub use filter::{Filter, Operator, UnknownOperator, VALUES_MAX};
 pub use grouping::Grouping;
 pub use metric::{Function, Metric, Simple};
@@ -34,6 +39,7 @@ pub use table::{ColumnKind, Metered, PIVOT_COLUMNS_MAX, Table, TableColumn, Tabl
 pub(crate) use filter::text_of;
 #[cfg(test)]
 pub(crate) use metric::tests as strategies;
+pub(crate) use plan::at_most;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -228,6 +234,8 @@ pub enum DocumentError {
     Json(#[source] serde_json::Error),
     #[error("the query is not of the form that is known as {FORMAT}")]
     Form(#[source] serde_json::Error),
+    #[error("the comparison is not of the form that is known as {COMPARISON_FORMAT}")]
+    ComparisonForm(#[source] serde_json::Error),
     #[error("there is no field `{}` in {inside}{}", .field.escape_debug(), did_you_mean(*.nearest))]
     Field { field: String, inside: &'static str, nearest: Option<&'static str> },
     #[error(

@@ -39,6 +39,10 @@ impl Columns {
         self.kinds.entry(column.to_owned()).or_insert_with(|| vec![kind]);
     }
 
+    pub(super) fn has(&self, column: &str) -> bool {
+        self.kinds.contains_key(column)
+    }
+
     /// What is shown of a column.
     pub(super) fn kind_of(&self, column: &str) -> ColumnKind {
         self.kinds.get(column).map_or(ColumnKind::Mixed, |kinds| ColumnKind::of(kinds))
@@ -69,9 +73,17 @@ pub struct Times {
 impl Times {
     /// `now` is what all times of the document count from.
     pub fn new(document: &Document, now: Nanos) -> Result<Self, DocumentError> {
-        let zone = zone(&document.timezone)?;
-        let range = Range::parse(&document.since, &document.until, now, &zone)?;
-        Ok(Self { range, zone })
+        Self::parse(&document.since, &document.until, &document.timezone, now)
+    }
+
+    pub(super) fn parse(
+        since: &str,
+        until: &str,
+        timezone: &str,
+        now: Nanos,
+    ) -> Result<Self, DocumentError> {
+        let zone = zone(timezone)?;
+        Ok(Self { range: Range::parse(since, until, now, &zone)?, zone })
     }
 }
 
@@ -286,7 +298,8 @@ impl Building<'_> {
     }
 }
 
-fn at_most(what: &'static str, given: usize, limit: usize) -> Result<(), DocumentError> {
+/// Refuses more of something than there may be.
+pub(crate) fn at_most(what: &'static str, given: usize, limit: usize) -> Result<(), DocumentError> {
     if given > limit {
         return Err(DocumentError::TooMany { what, given, limit });
     }

@@ -7,8 +7,8 @@ use perflab_store::segment::Snapshot;
 use super::plan::Times;
 use super::shapes;
 use super::{
-    Columns, Compare, Document, DocumentError, Filter, Fold, Grouping, Plan, TOP, Table,
-    TableError, View,
+    Columns, Compare, ComparisonError, Document, DocumentError, Filter, Fold, Grouping, Plan, TOP,
+    Table, TableError, View,
 };
 use crate::algebra::Condition;
 use crate::compare::{Against, compare};
@@ -39,6 +39,8 @@ pub struct Answered {
 pub enum AskError {
     #[error(transparent)]
     Document(#[from] DocumentError),
+    #[error(transparent)]
+    Comparison(#[from] ComparisonError),
     #[error(transparent)]
     Query(#[from] QueryError),
     #[error(transparent)]
@@ -250,7 +252,7 @@ impl From<Fold> for crate::views::Fold {
 }
 
 /// The columns of the rows at hand and of those that went before.
-fn stored_columns(snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
+pub(super) fn stored_columns(snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
     let columns = snapshot.segments.iter().flat_map(|segment| segment.columns());
     let present = columns.map(|column| (column.name().to_owned(), column.kind()));
     present.chain(recorded.iter().cloned()).collect()

@@ -29,6 +29,11 @@ const PHRASES: [(&str, Operator); 4] = [
 /// What ends a column that is not in quotes.
 const ENDS_COLUMN: [char; 5] = ['=', '!', '<', '>', '~'];
 
+/// Whether a text can only be a name: it has no operator, of signs or of words.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() || ENDS_COLUMN.contains(&c))
+}
+
 /// Reads a condition, such as `status=failed` or `tags all a,b`.
 pub fn parse_condition(text: &str) -> Result<Filter, TextError> {
     let (column, rest) = take_column(text)?;
