@@ -2,9 +2,7 @@
 
 use clap::ValueEnum;
 use http::Method;
-use perflab_query::document::{
-    Compare, Derived, Document, Fold, Grouping, Metric, Order, View,
-};
+use perflab_query::document::{Compare, Derived, Document, Fold, Grouping, Metric, Order, View};
 use perflab_query::text::{TextError, split_list};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,7 +30,8 @@ Examples:
   perflab query builds --since '-30 days' --view series --agg rate
   perflab query builds --group-by job,status --pivot --format csv
   perflab query builds --group-by job --agg avg:latency --compare '1 week'
-  perflab query profiles --view tree --column stack --top 50")]
+  perflab query builds --where status=failed --against status=ok --view differs
+  perflab query profiles --view tree --column stack --format svg > flames.svg")]
 pub(crate) struct Args {
     /// The dataset, or its category
     dataset: String,
@@ -53,7 +52,7 @@ pub(crate) struct Args {
     /// The smallest first
     #[arg(long, requires = "order")]
     ascending: bool,
-    /// How many rows of the answer [default: 100; of a series all]
+    /// How many rows of the answer; of a series, how many lines [default: 100; of a series all]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Also show all groups together that are not among the first
@@ -83,9 +82,12 @@ pub(crate) struct Args {
     /// The columns of samples, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Merge a tree from its leaves
-    #[arg(long)]
-    from_leaf: bool,
+    /// Which way to merge a tree
+    #[arg(long, value_enum, default_value_t = Folding::Root)]
+    fold: Folding,
+    /// The frame whose callers or callees are meant
+    #[arg(long, value_name = "FRAME", required_if_eq_any([("fold", "callers"), ("fold", "callees")]))]
+    frame: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -128,6 +130,8 @@ enum Shape {
     Tree,
     /// Which items of vectors follow which
     Graph,
+    /// Which values are more common than in what is compared with
+    Differs,
 }
 
 impl From<Shape> for View {
@@ -139,6 +143,31 @@ impl From<Shape> for View {
             Shape::Samples => Self::Samples,
             Shape::Tree => Self::Tree,
             Shape::Graph => Self::Graph,
+            Shape::Differs => Self::Differs,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Folding {
+    /// Where vectors begin alike
+    Root,
+    /// Where they end alike
+    Leaf,
+    /// What leads to a frame
+    Callers,
+    /// What a frame leads to
+    Callees,
+}
+
+impl Folding {
+    fn of(self, frame: Option<String>) -> Fold {
+        let frame = frame.unwrap_or_default();
+        match self {
+            Self::Root => Fold::Root,
+            Self::Leaf => Fold::Leaf,
+            Self::Callers => Fold::Callers(frame),
+            Self::Callees => Fold::Callees(frame),
         }
     }
 }
@@ -153,14 +182,33 @@ enum Format {
     Csv,
     /// An Arrow IPC stream
     Arrow,
+    /// A Parquet file
+    Parquet,
+    /// Of a tree: a line per stack, for flamegraph.pl
+    Folded,
+    /// Of a tree: for speedscope
+    Speedscope,
+    /// Of a tree: for the Firefox Profiler
+    Firefox,
+    /// Of a tree: for pprof, gzipped
+    Pprof,
+    /// Of a tree: a picture
+    Svg,
 }
 
 impl Format {
-    fn media_type(self) -> &'static str {
+    /// What the server is asked for.
+    fn name(self) -> &'static str {
         match self {
-            Self::Table | Self::Json => "application/json",
-            Self::Csv => "text/csv",
-            Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Table | Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
+            Self::Folded => "folded",
+            Self::Speedscope => "speedscope",
+            Self::Firefox => "firefox",
+            Self::Pprof => "pprof",
+            Self::Svg => "svg",
         }
     }
 }
@@ -171,15 +219,22 @@ pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
         return print_link(globals, &json!({ "query": document }));
     }
     let query = serde_json::to_value(&document).context("failed to write the query")?;
-    let mut call = Call::new(Method::POST, "/api/query").json(&query);
-    call = call.header("accept", args.format.media_type());
+    let path = format!("/api/query?format={}", args.format.name());
+    let mut call = Call::new(Method::POST, path).json(&query);
     call.answer_timeout = LONG_ANSWER_TIMEOUT;
     let body = ask(globals, async |client: &mut Client| {
         let (status, body) = client.send_whole(&call).await?;
         if status.is_success() { Ok(body) } else { Err(refusal(status, &body, &client.target())) }
     })?;
     match args.format {
-        Format::Csv | Format::Arrow => output::bytes(&body)?,
+        Format::Csv
+        | Format::Arrow
+        | Format::Parquet
+        | Format::Folded
+        | Format::Speedscope
+        | Format::Firefox
+        | Format::Pprof
+        | Format::Svg => output::bytes(&body)?,
         Format::Json => {
             output::bytes(&body)?;
             output::bytes(b"\n")?;
@@ -196,7 +251,8 @@ pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
                 | Shape::Distribution
                 | Shape::Samples
                 | Shape::Tree
-                | Shape::Graph => answer::print_table(&answer)?,
+                | Shape::Graph
+                | Shape::Differs => answer::print_table(&answer)?,
             }
         }
     }
@@ -222,9 +278,7 @@ fn document(args: &Args) -> Result<Document, Failure> {
     document.view = args.view.into();
     document.view_column.clone_from(&args.column);
     document.columns.clone_from(&args.columns);
-    if args.from_leaf {
-        document.fold = Fold::Leaf;
-    }
+    document.fold = args.fold.of(args.frame.clone());
     Ok(document)
 }
 

@@ -196,8 +196,11 @@ pub fn answer_comparison(
     let judging = Judging { comparison, columns, range, snapshot, limits };
     let (table, rows_scanned) = judging.table()?;
     let Times { range, zone } = times;
-    Ok(Answered { table, range, zone, rows_scanned })
+    Ok(Answered { table, tree: None, range, zone, rows_scanned })
 }
+
+/// An OR of ANDs.
+type AnyOf = Vec<Vec<Filter>>;
 
 struct Judging<'a> {
     comparison: &'a Comparison,
@@ -211,11 +214,12 @@ impl Judging<'_> {
     fn table(&self) -> Result<(Table, u64), AskError> {
         let series = self.series()?;
         let value = self.value()?;
-        let sides = [self.side(&self.comparison.before)?, self.side(&self.comparison.after)?];
+        let before = self.side(&self.comparison.before)?;
+        let after = self.side(&self.comparison.after)?;
         let (mut judged, mut rows_scanned) = (Vec::new(), 0);
         for (rule, further) in self.rules()? {
-            let [before, after] = [0, 1].map(|side| self.selection(&[&sides[side], &further]));
-            let (before, after) = (before?, after?);
+            let before = self.selection(&[&before, &further])?;
+            let after = self.selection(&[&after, &further])?;
             let found = judge(&series, &value, &before, &after, &rule, self.snapshot, self.limits)?;
             judged.extend(found.series);
             rows_scanned += found.rows_scanned;
@@ -277,12 +281,12 @@ impl Judging<'_> {
         ComparisonError::NoColumn { dataset, tried, what, field }
     }
 
-    fn present<'c>(&self, names: &'c [&'static str]) -> impl Iterator<Item = &'static str> {
+    fn present(&self, names: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
         names.iter().copied().filter(|name| self.columns.has(name))
     }
 
     /// What counts as a change, each with the conditions on the rows that it is for.
-    fn rules(&self) -> Result<Vec<(Rule, Vec<Vec<Filter>>)>, ComparisonError> {
+    fn rules(&self) -> Result<Vec<(Rule, AnyOf)>, ComparisonError> {
         let mut rule = Rule::default();
         if let Some(percent) = self.comparison.threshold_percent {
             if !(percent.is_finite() && percent >= 0.0) {
@@ -312,7 +316,7 @@ impl Judging<'_> {
     }
 
     /// The conditions that a text stands for.
-    fn side(&self, text: &str) -> Result<Vec<Vec<Filter>>, AskError> {
+    fn side(&self, text: &str) -> Result<AnyOf, AskError> {
         if is_name(text) {
             return Ok(vec![vec![self.named(text)?]]);
         }
@@ -333,11 +337,11 @@ impl Judging<'_> {
         }
         let mut meant = Vec::new();
         for column in &columns {
-            meant.extend(self.values(filter(column, Operator::Eq, &name))?);
+            meant.extend(self.values(&filter(column, Operator::Eq, &name))?);
         }
         if meant.is_empty() {
             for column in self.present(&COMMITS) {
-                meant.extend(self.values(filter(column, Operator::Prefix, &name))?);
+                meant.extend(self.values(&filter(column, Operator::Prefix, &name))?);
             }
         }
         match <[Filter; 1]>::try_from(meant) {
@@ -352,8 +356,8 @@ impl Judging<'_> {
     }
 
     /// The values of a column that meet a condition on it, each as a condition of its own.
-    fn values(&self, condition: Filter) -> Result<Vec<Filter>, AskError> {
-        let Filter { column, values, .. } = &condition;
+    fn values(&self, condition: &Filter) -> Result<Vec<Filter>, AskError> {
+        let Filter { column, values, .. } = condition;
         let kinds = self.columns.kinds(&self.comparison.dataset, column)?;
         let is_text = kinds.contains(&Kind::String);
         if !is_text && (condition.op != Operator::Eq || values[0].parse::<i64>().is_err()) {

@@ -17,8 +17,10 @@ mod comparison;
 mod fields;
 mod filter;
 mod grouping;
+mod lines;
 mod metric;
 mod plan;
+mod rows;
 mod run;
 mod shapes;
 mod table;
@@ -33,6 +35,7 @@ pub use filter::{Filter, Operator, UnknownOperator, VALUES_MAX};
 pub use grouping::Grouping;
 pub use metric::{Function, Metric, Simple};
 pub use plan::{Columns, Plan, Times};
+pub use rows::each_rows;
 pub use run::{Answered, AskError, answer_document};
 pub use table::{ColumnKind, Metered, PIVOT_COLUMNS_MAX, Table, TableColumn, TableError};
 
@@ -94,9 +97,12 @@ pub struct Document {
     /// metric, the largest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
+    /// How many rows are wanted. Of a series: how many lines, which are chosen by the order over
+    /// the whole time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<usize>,
-    /// Whether the answer also has all groups together that are not among the first,
+    /// Whether the answer also has all groups together that are not among the first; of a series,
+    /// as a line of its own,
     #[serde(default, skip_serializing_if = "is_false")]
     pub other: bool,
     /// and all groups together.
@@ -216,6 +222,8 @@ pub enum View {
     Samples,
     Tree,
     Graph,
+    /// Which values are more common than in what is compared with.
+    Differs,
 }
 
 impl View {
@@ -279,8 +287,22 @@ pub enum DocumentError {
          not by a group, a ratio, or a rate in a series"
     )]
     Other,
+    #[error(
+        "the line of all others needs a series by one column, of texts or of numbers, but not of \
+         both"
+    )]
+    OtherLine,
+    #[error(
+        "an export is of raw rows: it takes `dataset`, `since`, `until`, `timezone`, `any_of`, \
+         `derived` and `columns` only"
+    )]
+    NotRaw,
+    #[error("a series needs a time to group by")]
+    NoTime,
     #[error("a comparison is of two answers, and not of {0}")]
     CompareOf(&'static str),
+    #[error("what differs needs something to differ from: give `compare`")]
+    NothingToDifferFrom,
     #[error("`{}` is no time to go back by; write `1 week` or `7 days`", .length.escape_debug())]
     Ago {
         length: String,
@@ -303,7 +325,7 @@ fn view_column(view: View) -> &'static str {
     match view {
         View::Distribution => "a column of numbers",
         View::Tree | View::Graph => "a column of vectors, such as stacks",
-        View::Table | View::Series | View::Samples => "no column",
+        View::Table | View::Series | View::Samples | View::Differs => "no column",
     }
 }
 

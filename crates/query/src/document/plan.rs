@@ -6,6 +6,7 @@ use jiff::tz::{TimeZone, db};
 use perflab_model::{Kind, Nanos};
 
 use super::grouping::TIME;
+use super::lines;
 use super::table::{Layout, PerSecond, Shown, Sort, unused};
 use super::{
     ColumnKind, Document, DocumentError, FILTERS_MAX, Filter, Grouping, METRICS_MAX, Metric, Order,
@@ -108,7 +109,7 @@ impl Plan {
         let group_by = building.group_by()?;
         let layout = building.layout(&group_by)?;
         let top = layout.engine_top();
-        if document.other && top.is_none() {
+        if document.other && top.is_none() && !lines::are_asked_for(document) {
             return Err(DocumentError::Other);
         }
         let question = Question {
@@ -123,10 +124,12 @@ impl Plan {
         Ok(Self { question, layout })
     }
 
-    /// Where the buckets of time start, if it is grouped by time.
-    pub(super) fn buckets(&self) -> Option<Vec<i64>> {
-        self.question.group_by.iter().find_map(|dimension| match dimension {
-            Dimension::Time(starts) => Some(starts.clone()),
+    /// The place of time among the groups, and where its buckets start; `None` if it is not
+    /// grouped by time.
+    pub(super) fn time(&self) -> Option<(usize, &[i64])> {
+        let groups = self.question.group_by.iter().enumerate();
+        groups.into_iter().find_map(|(place, dimension)| match dimension {
+            Dimension::Time(starts) => Some((place, &starts[..])),
             Dimension::Column(_) => None,
         })
     }
@@ -220,7 +223,7 @@ impl Building<'_> {
         }
         let has_time = self.groupings.iter().any(|one| matches!(one, Grouping::Time(_)));
         let sort = match &self.document.order {
-            None if has_time => Sort::groups(),
+            None if has_time && !lines::are_asked_for(self.document) => Sort::groups(),
             None => Sort::Metric(shown[0], algebra::Order::Descending),
             Some(order) => self.sort(order)?,
         };

@@ -49,16 +49,15 @@ fn ask(comparison: &Comparison) -> Result<Table, AskError> {
     let rows = rows();
     let snapshot = Snapshot::of([segment_of(&rows[..9]), segment_of(&rows[9..])]);
     let answered = answer_comparison(comparison, &snapshot, &[], NOW, &Limits::default())?;
-    assert_eq!(answered.rows_scanned % rows.len() as u64, 0);
     Ok(answered.table)
 }
 
 fn verdicts(comparison: &Comparison) -> Vec<(String, String)> {
     let table = ask(comparison).unwrap();
     let place = |name: &str| table.columns.iter().position(|column| column.name == name).unwrap();
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => panic!("{other:?}"),
+    let text = |value: &Value| {
+        let Value::String(text) = value else { panic!("{value:?}") };
+        text.clone()
     };
     let (benchmark, verdict) = (place("benchmark"), place("verdict"));
     table.rows.iter().map(|row| (text(&row[benchmark]), text(&row[verdict]))).collect()
