@@ -44,6 +44,26 @@ impl Column {
     }
 }
 
+impl Answer {
+    /// The texts of a column. Where a group has its name, the column itself comes after it, with a
+    /// number.
+    pub(crate) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        let column = self.columns.iter().rev().find(|column| column.name.starts_with(name));
+        let cells = column.map(|column| self.rows.iter().map(|row| &row[&column.name]));
+        cells.into_iter().flatten().filter_map(Value::as_str)
+    }
+}
+
+/// Prints an answer as CSV, as the server would.
+pub(crate) fn print_csv(answer: &Answer) -> Result<(), Failure> {
+    output::data(&output::csv_line(answer.columns.iter().map(|column| column.name.as_str()))?)?;
+    for row in &answer.rows {
+        let cells: Vec<_> = answer.columns.iter().map(|column| exact(&row[&column.name])).collect();
+        output::data(&output::csv_line(cells.iter().map(String::as_str))?)?;
+    }
+    Ok(())
+}
+
 /// Prints an answer as a table.
 pub(crate) fn print_table(answer: &Answer) -> Result<(), Failure> {
     if !answer.rows.is_empty() {
@@ -85,6 +105,18 @@ fn print_stats(answer: &Answer) {
     }
     if !complete {
         note(&format!("warning: this is incomplete: {}", missing.join("; ")));
+    }
+}
+
+/// A value in full.
+fn exact(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or_else(String::new, |number| number.to_string())
+        }
+        Value::String(text) => text.clone(),
+        Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     }
 }
 

@@ -24,6 +24,7 @@ Examples:
   perflab log builds 'took 93 s'                send a message
   perflab tail builds --follow                  read messages as they come
   perflab query builds --group-by job           count them
+  perflab compare main fix --fail-on slower     say whether benchmarks became slower
   perflab with -- python upload_scribe.py       run any Scribe client unchanged
 
 Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 it could not be done."
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Category(commands::category::Action),
     Query(commands::query::Args),
+    Compare(commands::compare::Args),
+    Export(commands::export::Args),
     Datasets(commands::datasets::Args),
     Schema(commands::schema::Args),
     /// Set how the rows of a dataset are kept
@@ -101,6 +104,8 @@ impl Cli {
             Command::Categories(args) => commands::categories::run(&args, globals),
             Command::Category(action) => commands::category::run(&action, globals),
             Command::Query(args) => commands::query::run(&args, globals),
+            Command::Compare(args) => commands::compare::run(&args, globals),
+            Command::Export(args) => commands::export::run(&args, globals),
             Command::Datasets(args) => commands::datasets::run(&args, globals),
             Command::Schema(args) => commands::schema::run(&args, globals),
             Command::Dataset(action) => commands::dataset::run(&action, globals),

@@ -13,6 +13,7 @@ mod lines;
 mod messages;
 mod output;
 mod quantity;
+mod selection;
 mod settings;
 mod spools;
 mod trace;

@@ -41,6 +41,8 @@ pub struct Differences {
     pub looked_at: usize,
     /// The columns beyond [`COLUMNS_MAX`], which were not looked at.
     pub columns_left_out: usize,
+    /// On both sides together, however often.
+    pub rows_scanned: u64,
 }
 
 /// A value that is more common in A.
@@ -98,6 +100,7 @@ pub fn differs(
     limits: &Limits,
 ) -> Result<Differences, QueryError> {
     let sizes = (Size::of(a, snapshot, limits)?, Size::of(b, snapshot, limits)?);
+    let rows_scanned = sizes.0.rows_scanned + sizes.1.rows_scanned;
     let search = Search { a, b, snapshot, limits, sizes };
     let budget = Budget::of(limits);
     let mut columns: BTreeMap<&str, BTreeSet<Kind>> = BTreeMap::new();
@@ -112,7 +115,7 @@ pub fn differs(
     }
     let looked_at = seen.len();
     let columns_left_out = columns.len().saturating_sub(COLUMNS_MAX);
-    Ok(Differences { findings: ranked(seen, count), looked_at, columns_left_out })
+    Ok(Differences { findings: ranked(seen, count), looked_at, columns_left_out, rows_scanned })
 }
 
 /// Sorted, with `q` of all of them, but only those that A has more of.
@@ -132,6 +135,7 @@ struct Size {
     weight: f64,
     /// How many rows of the same weight would say as much.
     rows: f64,
+    rows_scanned: u64,
 }
 
 impl Size {
@@ -139,7 +143,7 @@ impl Size {
         let asked = vec![Aggregate::Count, Aggregate::EffectiveSize(None)];
         let answer = answer(&selection.question(Vec::new(), asked), snapshot, limits)?;
         let value = |at: usize| answer.rows.first().and_then(|row| row.values[at]).unwrap_or(0.0);
-        Ok(Self { weight: value(0), rows: value(1) })
+        Ok(Self { weight: value(0), rows: value(1), rows_scanned: answer.rows_scanned })
     }
 
     fn share(self, weight: f64) -> f64 {

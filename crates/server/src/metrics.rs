@@ -36,8 +36,23 @@ struct DoorLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndLabels {
+    end: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CodeLabels {
     code: &'static str,
+}
+
+/// How the work on a query ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum QueryEnd {
+    Answered,
+    /// Nobody waited for the answer any more, or the server was ending.
+    Canceled,
+    TimedOut,
+    Refused,
 }
 
 /// What is counted here; the rest is asked for when someone looks.
@@ -49,6 +64,7 @@ pub(crate) struct Metrics {
     /// One per code, so that counting entries takes no lookup.
     entries: [Counter; CODES.len()],
     pub(crate) body_bytes: Counter,
+    queries: Family<EndLabels, Counter>,
 }
 
 impl Metrics {
@@ -67,19 +83,32 @@ impl Metrics {
         let entries =
             CODES.map(|code| codes.get_or_create(&CodeLabels { code: code.as_str() }).clone());
         let body_bytes = Counter::default();
+        let queries = Family::<EndLabels, Counter>::default();
         registry.register("requests", "Requests by door and status", requests.clone());
         registry.register("request_seconds", "How long requests took", durations.clone());
         registry.register("entries", "Entries by the code they got", codes);
         registry.register("body_bytes", "Bytes of bodies with entries", body_bytes.clone());
+        registry.register("queries", "Queries by how they ended", queries.clone());
         let watched = Watched { home: Arc::clone(home), budget: Arc::clone(budget) };
         registry.register_collector(Box::new(watched));
-        Self { registry, requests, durations, entries, body_bytes }
+        Self { registry, requests, durations, entries, body_bytes, queries }
     }
 
     pub(crate) fn count_request(&self, door: &'static str, status: StatusCode, took: Duration) {
         let labels = RequestLabels { door, status: status.as_u16() };
         self.requests.get_or_create(&labels).inc();
         self.durations.get_or_create(&DoorLabels { door }).observe(took.as_secs_f64());
+    }
+
+    /// Counts a query whose work has ended, whether or not someone still waits for it.
+    pub(crate) fn count_query(&self, end: QueryEnd) {
+        let end = match end {
+            QueryEnd::Answered => "answered",
+            QueryEnd::Canceled => "canceled",
+            QueryEnd::TimedOut => "timed_out",
+            QueryEnd::Refused => "refused",
+        };
+        self.queries.get_or_create(&EndLabels { end }).inc();
     }
 
     /// Counts entries by code; returns how many were refused.

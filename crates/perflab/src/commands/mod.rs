@@ -3,9 +3,11 @@
 pub(crate) mod categories;
 pub(crate) mod category;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod dataset;
 pub(crate) mod datasets;
+pub(crate) mod export;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod query;

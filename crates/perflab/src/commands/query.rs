@@ -2,10 +2,8 @@
 
 use clap::ValueEnum;
 use http::Method;
-use perflab_query::document::{
-    Compare, Derived, Document, Filter, Fold, Grouping, Metric, Order, View,
-};
-use perflab_query::text::{TextError, parse_condition, split_list};
+use perflab_query::document::{Compare, Derived, Document, Fold, Grouping, Metric, Order, View};
+use perflab_query::text::{TextError, split_list};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,12 +13,14 @@ use crate::client::{Call, Client, LONG_ANSWER_TIMEOUT, refusal};
 use crate::commands::ask;
 use crate::failure::{Exit, Explain, Failure};
 use crate::output;
+use crate::selection::{AnyOf, Times, all_of, parse_any_of};
 
 /// Ask about the rows of a dataset
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Conditions: status=failed, a!=b, latency>=10, test~^nn, test!~slow, 'status in a,b',
-  'name contains x', 'name prefix nn_', 'name is null', 'tags all a,b'
+  'name contains x', 'name prefix nn_', 'name is null', 'tags all a,b';
+  'a=1 && b=2 || c=3': both of the first, or the last
 Aggregates: count, samples, sum:x, avg:x, min:x, max:x, stddev:x, distinct:x, p99.9:x, rate,
   rate:x, 'sum:errors / count'
 
@@ -30,35 +30,29 @@ Examples:
   perflab query builds --since '-30 days' --view series --agg rate
   perflab query builds --group-by job,status --pivot --format csv
   perflab query builds --group-by job --agg avg:latency --compare '1 week'
-  perflab query profiles --view tree --column stack --top 50")]
+  perflab query builds --where status=failed --against status=ok --view differs
+  perflab query profiles --view tree --column stack --format svg > flames.svg")]
 pub(crate) struct Args {
     /// The dataset, or its category
     dataset: String,
     /// Only rows for which this holds; given several times, all of them
-    #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
-    conditions: Vec<Filter>,
+    #[arg(long = "where", value_name = "CONDITIONS", value_parser = parse_any_of)]
+    conditions: Vec<AnyOf>,
     /// Columns to group by, `time`, `time:1h` and `bucket(x, 10)`, separated by commas
     #[arg(long, value_name = "COLUMNS", value_parser = parse_list::<Grouping>)]
     group_by: Option<Listed<Grouping>>,
     /// What to compute of each group, separated by commas [default: count]
     #[arg(long, value_name = "AGGREGATES", value_parser = parse_list::<Metric>)]
     agg: Option<Listed<Metric>>,
-    /// From this time on: '-7 days', yesterday, 2026-11-01, 1700000000 [default: -7 days]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<String>,
-    /// Until just before this time [default: now]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<String>,
-    /// Where days start, and what times are shown in [default: UTC]
-    #[arg(long, value_name = "ZONE")]
-    timezone: Option<String>,
+    #[command(flatten)]
+    times: Times,
     /// A column or an aggregate to order by, the largest first
     #[arg(long, value_name = "BY")]
     order: Option<String>,
     /// The smallest first
     #[arg(long, requires = "order")]
     ascending: bool,
-    /// How many rows of the answer [default: 100; of a series all]
+    /// How many rows of the answer; of a series, how many lines [default: 100; of a series all]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Also show all groups together that are not among the first
@@ -74,8 +68,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_compare)]
     compare: Option<Compare>,
     /// Compare with rows of the same time for which this holds; given several times, all of them
-    #[arg(long, value_name = "CONDITION", value_parser = parse_condition, conflicts_with = "compare")]
-    against: Vec<Filter>,
+    #[arg(long, value_name = "CONDITIONS", value_parser = parse_any_of, conflicts_with = "compare")]
+    against: Vec<AnyOf>,
     /// Make the values of the last group columns
     #[arg(long, conflicts_with = "view")]
     pivot: bool,
@@ -88,9 +82,12 @@ pub(crate) struct Args {
     /// The columns of samples, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Merge a tree from its leaves
-    #[arg(long)]
-    from_leaf: bool,
+    /// Which way to merge a tree
+    #[arg(long, value_enum, default_value_t = Folding::Root)]
+    fold: Folding,
+    /// The frame whose callers or callees are meant
+    #[arg(long, value_name = "FRAME", required_if_eq_any([("fold", "callers"), ("fold", "callees")]))]
+    frame: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -133,6 +130,8 @@ enum Shape {
     Tree,
     /// Which items of vectors follow which
     Graph,
+    /// Which values are more common than in what is compared with
+    Differs,
 }
 
 impl From<Shape> for View {
@@ -144,6 +143,31 @@ impl From<Shape> for View {
             Shape::Samples => Self::Samples,
             Shape::Tree => Self::Tree,
             Shape::Graph => Self::Graph,
+            Shape::Differs => Self::Differs,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Folding {
+    /// Where vectors begin alike
+    Root,
+    /// Where they end alike
+    Leaf,
+    /// What leads to a frame
+    Callers,
+    /// What a frame leads to
+    Callees,
+}
+
+impl Folding {
+    fn of(self, frame: Option<String>) -> Fold {
+        let frame = frame.unwrap_or_default();
+        match self {
+            Self::Root => Fold::Root,
+            Self::Leaf => Fold::Leaf,
+            Self::Callers => Fold::Callers(frame),
+            Self::Callees => Fold::Callees(frame),
         }
     }
 }
@@ -158,33 +182,59 @@ enum Format {
     Csv,
     /// An Arrow IPC stream
     Arrow,
+    /// A Parquet file
+    Parquet,
+    /// Of a tree: a line per stack, for flamegraph.pl
+    Folded,
+    /// Of a tree: for speedscope
+    Speedscope,
+    /// Of a tree: for the Firefox Profiler
+    Firefox,
+    /// Of a tree: for pprof, gzipped
+    Pprof,
+    /// Of a tree: a picture
+    Svg,
 }
 
 impl Format {
-    fn media_type(self) -> &'static str {
+    /// What the server is asked for.
+    fn name(self) -> &'static str {
         match self {
-            Self::Table | Self::Json => "application/json",
-            Self::Csv => "text/csv",
-            Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Table | Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
+            Self::Folded => "folded",
+            Self::Speedscope => "speedscope",
+            Self::Firefox => "firefox",
+            Self::Pprof => "pprof",
+            Self::Svg => "svg",
         }
     }
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
-    let document = document(args);
+    let document = document(args)?;
     if args.url {
         return print_link(globals, &json!({ "query": document }));
     }
     let query = serde_json::to_value(&document).context("failed to write the query")?;
-    let mut call = Call::new(Method::POST, "/api/query").json(&query);
-    call = call.header("accept", args.format.media_type());
+    let path = format!("/api/query?format={}", args.format.name());
+    let mut call = Call::new(Method::POST, path).json(&query);
     call.answer_timeout = LONG_ANSWER_TIMEOUT;
     let body = ask(globals, async |client: &mut Client| {
         let (status, body) = client.send_whole(&call).await?;
         if status.is_success() { Ok(body) } else { Err(refusal(status, &body, &client.target())) }
     })?;
     match args.format {
-        Format::Csv | Format::Arrow => output::bytes(&body)?,
+        Format::Csv
+        | Format::Arrow
+        | Format::Parquet
+        | Format::Folded
+        | Format::Speedscope
+        | Format::Firefox
+        | Format::Pprof
+        | Format::Svg => output::bytes(&body)?,
         Format::Json => {
             output::bytes(&body)?;
             output::bytes(b"\n")?;
@@ -201,25 +251,18 @@ pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
                 | Shape::Distribution
                 | Shape::Samples
                 | Shape::Tree
-                | Shape::Graph => answer::print_table(&answer)?,
+                | Shape::Graph
+                | Shape::Differs => answer::print_table(&answer)?,
             }
         }
     }
     Ok(Exit::Done)
 }
 
-fn document(args: &Args) -> Document {
+fn document(args: &Args) -> Result<Document, Failure> {
     let mut document = Document::new(&args.dataset);
-    let given = [&args.since, &args.until, &args.timezone];
-    let fields = [&mut document.since, &mut document.until, &mut document.timezone];
-    for (field, given) in fields.into_iter().zip(given) {
-        if let Some(given) = given {
-            field.clone_from(given);
-        }
-    }
-    if !args.conditions.is_empty() {
-        document.any_of = vec![args.conditions.clone()];
-    }
+    args.times.set(&mut document.since, &mut document.until, &mut document.timezone);
+    document.any_of = all_of(&args.conditions)?;
     document.group_by = args.group_by.clone().map_or_else(Vec::new, |Listed(groups)| groups);
     document.aggregates = args.agg.clone().map_or_else(Vec::new, |Listed(metrics)| metrics);
     document.order = args.order.clone().map(|by| Order { by, descending: !args.ascending });
@@ -230,15 +273,13 @@ fn document(args: &Args) -> Document {
     document.derived.clone_from(&args.derive);
     document.compare.clone_from(&args.compare);
     if !args.against.is_empty() {
-        document.compare = Some(Compare::Against(vec![args.against.clone()]));
+        document.compare = Some(Compare::Against(all_of(&args.against)?));
     }
     document.view = args.view.into();
     document.view_column.clone_from(&args.column);
     document.columns.clone_from(&args.columns);
-    if args.from_leaf {
-        document.fold = Fold::Leaf;
-    }
-    document
+    document.fold = args.fold.of(args.frame.clone());
+    Ok(document)
 }
 
 /// Makes a short link of a query or a URL, and prints it.

@@ -8,6 +8,14 @@ const ROWS: [&str; 3] = [
     r#"{"normal":{"job":"a","status":"failed"},"float":{"latency":2.5}}"#,
 ];
 
+/// What XML is to a real parser: how many nodes with titles a picture has.
+const COUNT_TITLES: &str = "
+import sys
+from xml.etree import ElementTree
+picture = ElementTree.parse(sys.stdin)
+print(len(picture.findall('.//{http://www.w3.org/2000/svg}title')))
+";
+
 fn lab() -> Lab {
     let lab = Lab::new();
     for row in ROWS {
@@ -97,6 +105,78 @@ fn views_comparisons_and_computed_columns_are_answered() {
     assert!(samples.ends_with(",1,a\n"), "{samples}");
     let others = ["query", "builds", "--group-by", "job", "--top", "1", "--other", "--total"];
     lab.run(others).ok().says("all others: count 1").says("all groups: count 3");
+}
+
+#[test]
+fn conditions_can_be_joined() {
+    let lab = lab();
+    let count = |conditions: &[&str]| {
+        let mut arguments = vec!["query", "builds", "--format", "csv"];
+        conditions.iter().for_each(|condition| arguments.extend(["--where", condition]));
+        lab.run(arguments).ok().stdout
+    };
+    assert_eq!(count(&["job=b || status=ok"]), "count\n2\n");
+    assert_eq!(count(&["job=b || status=ok && latency>2"]), "count\n1\n");
+    assert_eq!(count(&["job=b || status=ok", "latency<2 || latency>3"]), "count\n2\n");
+}
+
+#[test]
+fn what_differs_is_said_as_conditions() {
+    let lab = lab();
+    let arguments = ["query", "builds", "--where", "status=failed", "--view", "differs"];
+    lab.run(arguments).exits(1).says("what differs needs something to differ from");
+    let against = ["--against", "status=ok", "--format", "csv"];
+    let csv = lab.run(arguments.iter().chain(&against)).ok().stdout;
+    assert!(csv.contains("\nstatus,status=failed,100,0,"), "{csv}");
+}
+
+#[test]
+fn the_first_lines_of_a_series_come_with_one_of_all_others() {
+    let lab = lab();
+    let arguments = ["query", "builds", "--view", "series", "--group-by", "time:1d,job"];
+    let more = ["--since", "-1 day", "--top", "1", "--other", "--format", "csv"];
+    let csv = lab.run(arguments.iter().chain(&more)).ok().stdout;
+    assert!(csv.contains(",a,2\n") && csv.contains(",(other),1\n"), "{csv}");
+}
+
+#[test]
+fn trees_are_folded_and_exported() {
+    let lab = Lab::new();
+    let sample = |frames: &str| format!(r#"{{"normvector":{{"stack":[{frames}]}}}}"#);
+    for frames in [r#""main","read","poll""#, r#""main","write""#, r#""main","write","poll""#] {
+        lab.run(["log", "profiles", &sample(frames)]).ok();
+    }
+    let tree = |arguments: &[&str]| {
+        let fixed = ["query", "profiles", "--view", "tree", "--column", "stack", "--format"];
+        lab.run(fixed.iter().chain(arguments))
+    };
+    let folded = "main;read;poll 1\nmain;write 1\nmain;write;poll 1\n";
+    assert_eq!(tree(&["folded"]).ok().stdout, folded);
+    assert_eq!(
+        tree(&["folded", "--fold", "callees", "--frame", "write"]).ok().stdout,
+        "write 1\nwrite;poll 1\n"
+    );
+    let callers = tree(&["csv", "--fold", "callers", "--frame", "poll"]).ok().stdout;
+    assert!(callers.contains(",poll,2,2,"), "{callers}");
+    assert!(tree(&["csv", "--fold", "leaf"]).ok().stdout.contains(",poll,2,2,"));
+    let diff = tree(&["folded", "--where", "stack any read", "--against", "stack any write"]);
+    assert!(diff.ok().stdout.contains("main;write 1 0\n"));
+    let svg = tree(&["svg"]).ok().stdout;
+    let mut parser = std::process::Command::new(crate::support::python());
+    parser.args(["-c", COUNT_TITLES]);
+    let nodes = crate::support::run_with_input(&mut parser, svg.as_bytes()).ok().stdout;
+    assert_eq!(nodes, "6\n", "all, main, read, poll, write, poll");
+    tree(&["pprof", "--fold", "leaf"]).exits(1).says("begin at the root");
+    tree(&["csv", "--fold", "callers"]).exits(2).says("--frame <FRAME>");
+}
+
+#[test]
+fn a_query_that_takes_too_long_could_not_be_done() {
+    let lab = lab();
+    // Takes the rows out of the spool, so that there is something to look at.
+    lab.run(["query", "builds"]).ok();
+    let _server = lab.serve_with(&["--query-seconds", "0"]);
+    lab.run(["query", "builds"]).exits(3).says("longer than the 0 s that a question may take");
 }
 
 #[test]

@@ -9,7 +9,8 @@
 mod verdict;
 
 pub use verdict::{
-    Better, Judged, Judgement, MEASUREMENTS_MAX, RUNS_MIN, Rule, Verdict, judge, verdict,
+    Better, Judged, Judgement, Judgements, MEASUREMENTS_MAX, RUNS_MIN, Rule, Verdict, judge,
+    verdict,
 };
 
 use std::cmp::Ordering;

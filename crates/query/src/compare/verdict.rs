@@ -20,6 +20,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_store::segment::{Segment, Snapshot};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::group::{CellKey, Cells};
 use crate::limits::Budget;
@@ -44,8 +45,20 @@ pub enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// Which numbers are better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Times, instructions, bytes: more is slower.
     Lower,
@@ -192,6 +205,15 @@ impl Random {
     }
 }
 
+/// What is said of stored measurements.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgements {
+    /// Sorted by series.
+    pub series: Vec<Judged>,
+    /// On both sides together.
+    pub rows_scanned: u64,
+}
+
 /// One benchmark × metric × machine, judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
@@ -205,7 +227,7 @@ type Sides = (Vec<Value>, [Vec<f64>; 2]);
 
 /// Judges stored measurements, one row being one run: for each combination of values in the
 /// `series` columns, the numbers in column `value` of the rows after against those before. A series
-/// that only one side has is unknown. Sorted by series.
+/// that only one side has is unknown.
 pub fn judge(
     series: &[String],
     value: &str,
@@ -214,13 +236,14 @@ pub fn judge(
     rule: &Rule,
     snapshot: &Snapshot,
     limits: &Limits,
-) -> Result<Vec<Judged>, QueryError> {
+) -> Result<Judgements, QueryError> {
     let budget = Budget::of(limits);
-    let before = runs(series, value, &Scan::new(before, snapshot, &budget)?, snapshot)?;
-    let after = runs(series, value, &Scan::new(after, snapshot, &budget)?, snapshot)?;
+    let before = Runs::find(series, value, &Scan::new(before, snapshot, &budget)?, snapshot)?;
+    let after = Runs::find(series, value, &Scan::new(after, snapshot, &budget)?, snapshot)?;
+    let rows_scanned = before.rows_scanned + after.rows_scanned;
     let mut all: HashMap<Vec<CellKey>, Sides, RandomState> = HashMap::default();
     for (side, runs) in [before, after].into_iter().enumerate() {
-        for (series, run) in runs {
+        for (series, run) in runs.runs {
             let key = series.iter().map(CellKey::of).collect();
             all.entry(key).or_insert_with(|| (series, Default::default())).1[side].push(run);
         }
@@ -234,43 +257,62 @@ pub fn judge(
         })
         .collect::<Result<_, QueryError>>()?;
     judged.sort_by(|x, y| x.series.partial_cmp(&y.series).unwrap_or(std::cmp::Ordering::Equal));
-    Ok(judged)
+    Ok(Judgements { series: judged, rows_scanned })
 }
 
 /// Each run with its series, in the order of segments and rows.
-fn runs(
-    series: &[String],
-    value: &str,
-    scan: &Scan<'_>,
-    snapshot: &Snapshot,
-) -> Result<Vec<(Vec<Value>, f64)>, QueryError> {
-    let of_segment = |segment| runs_of(series, value, scan, segment);
-    let runs = of_segments(snapshot, of_segment)?.concat();
-    if runs.len() > MEASUREMENTS_MAX { Err(QueryError::TooManyMeasurements) } else { Ok(runs) }
+#[derive(Debug, Default)]
+struct Runs {
+    runs: Vec<(Vec<Value>, f64)>,
+    rows_scanned: u64,
 }
 
-fn runs_of(
-    series: &[String],
-    value: &str,
-    scan: &Scan<'_>,
-    segment: &Segment,
-) -> Result<Vec<(Vec<Value>, f64)>, QueryError> {
-    let mut cells = Vec::new();
-    for name in series {
-        cells.push(Cells::new(&segment.columns_named(name).collect::<Vec<_>>(), segment)?);
+impl Runs {
+    fn find(
+        series: &[String],
+        value: &str,
+        scan: &Scan<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<Self, QueryError> {
+        let mut all = Self::default();
+        for of_segment in
+            of_segments(snapshot, |segment| Self::of_segment(series, value, scan, segment))?
+        {
+            all.runs.extend(of_segment.runs);
+            all.rows_scanned += of_segment.rows_scanned;
+        }
+        if all.runs.len() > MEASUREMENTS_MAX {
+            return Err(QueryError::TooManyMeasurements);
+        }
+        Ok(all)
     }
-    let (numbers, mut runs) = (RowNumbers::new(value, segment)?, Vec::new());
-    scan.each_block(segment, |chosen| {
-        let before = runs.len();
-        chosen.for_each(|row| {
-            if let Some(number) = numbers.get(row) {
-                runs.push((cells.iter().map(|cells| cells.value(row)).collect(), number));
+
+    fn of_segment(
+        series: &[String],
+        value: &str,
+        scan: &Scan<'_>,
+        segment: &Segment,
+    ) -> Result<Self, QueryError> {
+        let mut cells = Vec::new();
+        for name in series {
+            cells.push(Cells::new(&segment.columns_named(name).collect::<Vec<_>>(), segment)?);
+        }
+        let (numbers, mut runs) = (RowNumbers::new(value, segment)?, Vec::new());
+        let rows_scanned = scan.each_block(segment, |chosen| {
+            let before = runs.len();
+            chosen.for_each(|row| {
+                if let Some(number) = numbers.get(row) {
+                    runs.push((cells.iter().map(|cells| cells.value(row)).collect(), number));
+                }
+            });
+            scan.budget().take(runs[before..].iter().map(run_bytes).sum())?;
+            match runs.len() > MEASUREMENTS_MAX {
+                true => Err(QueryError::TooManyMeasurements),
+                false => Ok(()),
             }
-        });
-        scan.budget().take(runs[before..].iter().map(run_bytes).sum())?;
-        if runs.len() > MEASUREMENTS_MAX { Err(QueryError::TooManyMeasurements) } else { Ok(()) }
-    })?;
-    Ok(runs)
+        })?;
+        Ok(Self { runs, rows_scanned })
+    }
 }
 
 /// What a run takes, with its series once more as a key.

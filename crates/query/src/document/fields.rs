@@ -28,6 +28,20 @@ const QUERY: [&str; 20] = [
     "fold",
     "drillstate",
 ];
+const COMPARISON: [&str; 12] = [
+    "format",
+    "dataset",
+    "before",
+    "after",
+    "since",
+    "until",
+    "timezone",
+    "any_of",
+    "value",
+    "series",
+    "better",
+    "threshold_percent",
+];
 const CONDITION: [&str; 3] = ["column", "op", "values"];
 const ORDER: [&str; 2] = ["by", "descending"];
 const DERIVED: [&str; 2] = ["name", "expression"];
@@ -41,6 +55,16 @@ pub(super) fn check(document: &Value) -> Result<(), DocumentError> {
     for derived in document["derived"].as_array().into_iter().flatten() {
         check_object(derived, "a derived column", &DERIVED)?;
     }
+    check_conditions(document)
+}
+
+/// The same of a comparison.
+pub(super) fn check_comparison(comparison: &Value) -> Result<(), DocumentError> {
+    check_object(comparison, "the comparison", &COMPARISON)?;
+    check_conditions(comparison)
+}
+
+fn check_conditions(document: &Value) -> Result<(), DocumentError> {
     for conditions in document["any_of"].as_array().into_iter().flatten() {
         for condition in conditions.as_array().into_iter().flatten() {
             check_object(condition, "a condition", &CONDITION)?;
@@ -67,10 +91,22 @@ fn check_object(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::Better;
     use crate::document::{
-        Compare, Derived, Document, Filter, Fold, Grouping, Metric, Operator, Order, Simple, View,
+        Compare, Comparison, Derived, Document, Filter, Fold, Grouping, Metric, Operator, Order,
+        Simple, View,
     };
     use serde_json::json;
+
+    fn names(value: &Value) -> Vec<String> {
+        value.as_object().unwrap().keys().cloned().collect()
+    }
+
+    fn sorted(known: &[&str]) -> Vec<String> {
+        let mut known: Vec<_> = known.iter().map(ToString::to_string).collect();
+        known.sort();
+        known
+    }
 
     /// The list above and the struct can't drift apart: this has everything set.
     #[test]
@@ -96,16 +132,27 @@ mod tests {
             ..Document::new("d")
         };
         let value = serde_json::to_value(&full).unwrap();
-        let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        let sorted = |known: &[&str]| {
-            let mut known: Vec<_> = known.iter().map(ToString::to_string).collect();
-            known.sort();
-            known
-        };
         assert_eq!(names(&value), sorted(&QUERY));
         assert_eq!(names(&value["any_of"][0][0]), sorted(&CONDITION));
         assert_eq!(names(&value["order"]), sorted(&ORDER));
         assert_eq!(names(&value["derived"][0]), sorted(&DERIVED));
         assert!(check(&value).is_ok());
+    }
+    #[test]
+    fn every_field_of_a_comparison_is_known() {
+        let values = vec!["v".to_owned()];
+        let full = Comparison {
+            timezone: "Europe/Berlin".to_owned(),
+            any_of: vec![vec![Filter { column: "c".to_owned(), op: Operator::Eq, values }]],
+            value: Some("mean".to_owned()),
+            series: vec!["benchmark".to_owned()],
+            better: Some(Better::Higher),
+            threshold_percent: Some(5.0),
+            ..Comparison::new("main", "fix")
+        };
+        let value = serde_json::to_value(&full).unwrap();
+        assert_eq!(names(&value), sorted(&COMPARISON));
+        assert!(check_comparison(&value).is_ok());
+        assert_eq!(Comparison::from_json(value.to_string().as_bytes()).unwrap(), full);
     }
 }

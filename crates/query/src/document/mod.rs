@@ -13,27 +13,36 @@
 //! Only the dataset must be there. What a document says is checked in two steps: its form when it
 //! is read ([`Document::from_json`]), its columns and times when it is made a [`Plan`].
 
+mod comparison;
 mod fields;
 mod filter;
 mod grouping;
+mod lines;
 mod metric;
 mod plan;
+mod rows;
 mod run;
 mod shapes;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use comparison::{
+    COMPARISON_FORMAT, Comparison, ComparisonError, ComparisonFormat, MEASUREMENTS,
+    answer_comparison, times_compared,
+};
 pub use filter::{Filter, Operator, UnknownOperator, VALUES_MAX};
 pub use grouping::Grouping;
 pub use metric::{Function, Metric, Simple};
 pub use plan::{Columns, Plan, Times};
+pub use rows::each_rows;
 pub use run::{Answered, AskError, answer_document, times_touched};
 pub use table::{ColumnKind, Metered, PIVOT_COLUMNS_MAX, Table, TableColumn, TableError};
 
 pub(crate) use filter::text_of;
 #[cfg(test)]
 pub(crate) use metric::tests as strategies;
+pub(crate) use plan::at_most;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -88,9 +97,12 @@ pub struct Document {
     /// metric, the largest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
+    /// How many rows are wanted. Of a series: how many lines, which are chosen by the order over
+    /// the whole time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<usize>,
-    /// Whether the answer also has all groups together that are not among the first,
+    /// Whether the answer also has all groups together that are not among the first; of a series,
+    /// as a line of its own,
     #[serde(default, skip_serializing_if = "is_false")]
     pub other: bool,
     /// and all groups together.
@@ -210,6 +222,8 @@ pub enum View {
     Samples,
     Tree,
     Graph,
+    /// Which values are more common than in what is compared with.
+    Differs,
 }
 
 impl View {
@@ -228,6 +242,8 @@ pub enum DocumentError {
     Json(#[source] serde_json::Error),
     #[error("the query is not of the form that is known as {FORMAT}")]
     Form(#[source] serde_json::Error),
+    #[error("the comparison is not of the form that is known as {COMPARISON_FORMAT}")]
+    ComparisonForm(#[source] serde_json::Error),
     #[error("there is no field `{}` in {inside}{}", .field.escape_debug(), did_you_mean(*.nearest))]
     Field { field: String, inside: &'static str, nearest: Option<&'static str> },
     #[error(
@@ -271,8 +287,22 @@ pub enum DocumentError {
          not by a group, a ratio, or a rate in a series"
     )]
     Other,
+    #[error(
+        "the line of all others needs a series by one column, of texts or of numbers, but not of \
+         both"
+    )]
+    OtherLine,
+    #[error(
+        "an export is of raw rows: it takes `dataset`, `since`, `until`, `timezone`, `any_of`, \
+         `derived` and `columns` only"
+    )]
+    NotRaw,
+    #[error("a series needs a time to group by")]
+    NoTime,
     #[error("a comparison is of two answers, and not of {0}")]
     CompareOf(&'static str),
+    #[error("what differs needs something to differ from: give `compare`")]
+    NothingToDifferFrom,
     #[error("`{}` is no time to go back by; write `1 week` or `7 days`", .length.escape_debug())]
     Ago {
         length: String,
@@ -295,7 +325,7 @@ fn view_column(view: View) -> &'static str {
     match view {
         View::Distribution => "a column of numbers",
         View::Tree | View::Graph => "a column of vectors, such as stacks",
-        View::Table | View::Series | View::Samples => "no column",
+        View::Table | View::Series | View::Samples | View::Differs => "no column",
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::tz::{TimeZone, db};
 use perflab_model::{Kind, Nanos};
 
 use super::grouping::TIME;
+use super::lines;
 use super::table::{Layout, PerSecond, Shown, Sort, unused};
 use super::{
     ColumnKind, Document, DocumentError, FILTERS_MAX, Filter, Grouping, METRICS_MAX, Metric, Order,
@@ -39,6 +40,10 @@ impl Columns {
         self.kinds.entry(column.to_owned()).or_insert_with(|| vec![kind]);
     }
 
+    pub(super) fn has(&self, column: &str) -> bool {
+        self.kinds.contains_key(column)
+    }
+
     /// What is shown of a column.
     pub(super) fn kind_of(&self, column: &str) -> ColumnKind {
         self.kinds.get(column).map_or(ColumnKind::Mixed, |kinds| ColumnKind::of(kinds))
@@ -69,9 +74,17 @@ pub struct Times {
 impl Times {
     /// `now` is what all times of the document count from.
     pub fn new(document: &Document, now: Nanos) -> Result<Self, DocumentError> {
-        let zone = zone(&document.timezone)?;
-        let range = Range::parse(&document.since, &document.until, now, &zone)?;
-        Ok(Self { range, zone })
+        Self::parse(&document.since, &document.until, &document.timezone, now)
+    }
+
+    pub(super) fn parse(
+        since: &str,
+        until: &str,
+        timezone: &str,
+        now: Nanos,
+    ) -> Result<Self, DocumentError> {
+        let zone = zone(timezone)?;
+        Ok(Self { range: Range::parse(since, until, now, &zone)?, zone })
     }
 }
 
@@ -96,7 +109,7 @@ impl Plan {
         let group_by = building.group_by()?;
         let layout = building.layout(&group_by)?;
         let top = layout.engine_top();
-        if document.other && top.is_none() {
+        if document.other && top.is_none() && !lines::are_asked_for(document) {
             return Err(DocumentError::Other);
         }
         let question = Question {
@@ -111,10 +124,12 @@ impl Plan {
         Ok(Self { question, layout })
     }
 
-    /// Where the buckets of time start, if it is grouped by time.
-    pub(super) fn buckets(&self) -> Option<Vec<i64>> {
-        self.question.group_by.iter().find_map(|dimension| match dimension {
-            Dimension::Time(starts) => Some(starts.clone()),
+    /// The place of time among the groups, and where its buckets start; `None` if it is not
+    /// grouped by time.
+    pub(super) fn time(&self) -> Option<(usize, &[i64])> {
+        let groups = self.question.group_by.iter().enumerate();
+        groups.into_iter().find_map(|(place, dimension)| match dimension {
+            Dimension::Time(starts) => Some((place, &starts[..])),
             Dimension::Column(_) => None,
         })
     }
@@ -208,7 +223,7 @@ impl Building<'_> {
         }
         let has_time = self.groupings.iter().any(|one| matches!(one, Grouping::Time(_)));
         let sort = match &self.document.order {
-            None if has_time => Sort::groups(),
+            None if has_time && !lines::are_asked_for(self.document) => Sort::groups(),
             None => Sort::Metric(shown[0], algebra::Order::Descending),
             Some(order) => self.sort(order)?,
         };
@@ -286,7 +301,8 @@ impl Building<'_> {
     }
 }
 
-fn at_most(what: &'static str, given: usize, limit: usize) -> Result<(), DocumentError> {
+/// Refuses more of something than there may be.
+pub(crate) fn at_most(what: &'static str, given: usize, limit: usize) -> Result<(), DocumentError> {
     if given > limit {
         return Err(DocumentError::TooMany { what, given, limit });
     }

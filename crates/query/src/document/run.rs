@@ -5,17 +5,19 @@ use perflab_model::{Kind, Nanos};
 use perflab_store::segment::Snapshot;
 
 use super::plan::Times;
-use super::shapes;
 use super::{
-    Columns, Compare, Document, DocumentError, Filter, Fold, Grouping, Plan, TOP, Table,
-    TableError, View,
+    Columns, Compare, ComparisonError, Document, DocumentError, Filter, Fold, Grouping, Plan, TOP,
+    Table, TableError, View,
 };
+use super::{lines, shapes};
 use crate::algebra::Condition;
 use crate::compare::{Against, compare};
+use crate::differs::differs;
 use crate::expression::{Expression, derived};
 use crate::time::{self, Range};
 use crate::views::{
-    Bins, DistributionQuestion, NODES_MAX, TreeQuestion, distribution, graph, samples, tree,
+    self, Bins, DistributionQuestion, NODES_MAX, Tree, TreeQuestion, distribution, graph, samples,
+    tree,
 };
 use crate::{Limits, QueryError, Selection, answer};
 
@@ -28,6 +30,8 @@ const FRAMES: usize = 500;
 #[derive(Debug)]
 pub struct Answered {
     pub table: Table,
+    /// The tree that the table shows, where the view is one, and which way it was merged.
+    pub tree: Option<(Tree, views::Fold)>,
     pub range: Range,
     pub zone: TimeZone,
     /// How many rows were looked at.
@@ -39,6 +43,8 @@ pub struct Answered {
 pub enum AskError {
     #[error(transparent)]
     Document(#[from] DocumentError),
+    #[error(transparent)]
+    Comparison(#[from] ComparisonError),
     #[error(transparent)]
     Query(#[from] QueryError),
     #[error(transparent)]
@@ -59,9 +65,9 @@ pub fn answer_document(
     let snapshot = asking.with_computed(snapshot, recorded)?;
     let columns = asking.columns(&snapshot, recorded);
     let plan = Plan::new(document, &columns, &asking.times)?;
-    let (table, rows_scanned) = asking.table(&plan, &columns, &snapshot)?;
+    let Found { table, tree, rows_scanned } = asking.find(&plan, &columns, &snapshot)?;
     let Times { range, zone } = asking.times;
-    Ok(Answered { table, range, zone, rows_scanned })
+    Ok(Answered { table, tree, range, zone, rows_scanned })
 }
 
 /// The times that a document's answer is made of, from the first to just before the second: those
@@ -91,15 +97,28 @@ fn shift(document: &Document, times: &Times) -> Result<Option<i64>, DocumentErro
     }
 }
 
-struct Asking<'a> {
-    document: &'a Document,
-    times: Times,
-    limits: &'a Limits,
+/// What was found, as a table.
+struct Found {
+    table: Table,
+    tree: Option<(Tree, views::Fold)>,
+    rows_scanned: u64,
+}
+
+impl Found {
+    fn table(table: Table, rows_scanned: u64) -> Self {
+        Self { table, tree: None, rows_scanned }
+    }
+}
+
+pub(super) struct Asking<'a> {
+    pub(super) document: &'a Document,
+    pub(super) times: Times,
+    pub(super) limits: &'a Limits,
 }
 
 impl Asking<'_> {
     /// The rows with the columns that are computed for this document.
-    fn with_computed(
+    pub(super) fn with_computed(
         &self,
         snapshot: &Snapshot,
         recorded: &[(String, Kind)],
@@ -139,7 +158,8 @@ impl Asking<'_> {
         Ok(expressions)
     }
 
-    fn columns(&self, snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
+    /// All columns, those that are computed too.
+    pub(super) fn columns(&self, snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
         let mut columns = stored_columns(snapshot, recorded);
         // Where there are no rows nothing was computed, and nothing is missing either.
         for one in &self.document.derived {
@@ -148,28 +168,12 @@ impl Asking<'_> {
         columns
     }
 
-    fn table(
-        &self,
-        plan: &Plan,
-        columns: &Columns,
-        snapshot: &Snapshot,
-    ) -> Result<(Table, u64), AskError> {
+    fn find(&self, plan: &Plan, columns: &Columns, snapshot: &Snapshot) -> Result<Found, AskError> {
         let a = Selection { range: plan.question.range, any_of: plan.question.any_of.clone() };
         let b = self.b(&a, columns)?;
         let top = self.document.top;
         match self.document.view {
-            View::Table | View::Series => match self.against(columns)? {
-                None => {
-                    let answer = answer(&plan.question, snapshot, self.limits)?;
-                    let rows_scanned = answer.rows_scanned;
-                    Ok((plan.finish(answer)?, rows_scanned))
-                }
-                Some(against) => {
-                    let compared = compare(&plan.question, &against, snapshot, self.limits)?;
-                    let rows_scanned = compared.rows_scanned;
-                    Ok((plan.finish_compared(compared)?, rows_scanned))
-                }
-            },
+            View::Table | View::Series => self.groups(plan, columns, snapshot),
             View::Samples if b.is_some() => Err(DocumentError::CompareOf("raw rows").into()),
             View::Samples => {
                 for column in &self.document.columns {
@@ -177,34 +181,65 @@ impl Asking<'_> {
                 }
                 let count = top.unwrap_or(TOP);
                 let found = samples(&a, &self.document.columns, count, snapshot, self.limits)?;
-                Ok((shapes::of_samples(&found, columns), found.rows_scanned))
+                Ok(Found::table(shapes::of_samples(&found, columns), found.rows_scanned))
             }
             View::Distribution => {
                 let question = DistributionQuestion {
                     column: self.view_column(columns)?,
                     bins: Bins::Linear,
                     count: top.unwrap_or(BINS),
-                    starts: plan.buckets().unwrap_or_default(),
+                    starts: plan.time().map_or_else(Vec::new, |(_, starts)| starts.to_vec()),
                 };
                 let found = distribution(&question, &a, b.as_ref(), snapshot, self.limits)?;
-                Ok((shapes::of_distribution(&found, &question.starts), found.rows_scanned))
+                let table = shapes::of_distribution(&found, &question.starts);
+                Ok(Found::table(table, found.rows_scanned))
             }
             View::Tree => {
+                let fold: views::Fold = self.document.fold.clone().into();
                 let question = TreeQuestion {
                     column: self.view_column(columns)?,
-                    fold: self.document.fold.clone().into(),
+                    fold: fold.clone(),
                     nodes_max: top.unwrap_or(NODES_MAX),
                 };
-                let found = tree(&question, &a, b.as_ref(), snapshot, self.limits)?;
-                Ok((shapes::of_tree(&found), found.rows_scanned))
+                let tree = tree(&question, &a, b.as_ref(), snapshot, self.limits)?;
+                let (table, rows_scanned) = (shapes::of_tree(&tree), tree.rows_scanned);
+                Ok(Found { table, tree: Some((tree, fold)), rows_scanned })
             }
             View::Graph => {
                 let column = self.view_column(columns)?;
                 let frames = top.unwrap_or(FRAMES);
                 let found = graph(&column, frames, &a, b.as_ref(), snapshot, self.limits)?;
-                Ok((shapes::of_graph(&found, b.is_some()), found.rows_scanned))
+                Ok(Found::table(shapes::of_graph(&found, b.is_some()), found.rows_scanned))
+            }
+            View::Differs => {
+                let b = b.ok_or(DocumentError::NothingToDifferFrom)?;
+                let found = differs(&a, &b, top.unwrap_or(TOP), snapshot, self.limits)?;
+                Ok(Found::table(shapes::of_differences(&found), found.rows_scanned))
             }
         }
+    }
+
+    fn groups(
+        &self,
+        plan: &Plan,
+        columns: &Columns,
+        snapshot: &Snapshot,
+    ) -> Result<Found, AskError> {
+        if let Some(against) = self.against(columns)? {
+            if lines::are_asked_for(self.document) {
+                return Err(DocumentError::CompareOf("the first lines of a series").into());
+            }
+            let compared = compare(&plan.question, &against, snapshot, self.limits)?;
+            let rows_scanned = compared.rows_scanned;
+            return Ok(Found::table(plan.finish_compared(compared)?, rows_scanned));
+        }
+        if lines::are_asked_for(self.document) {
+            let (table, rows_scanned) = lines::find(self.document, plan, snapshot, self.limits)?;
+            return Ok(Found::table(table, rows_scanned));
+        }
+        let answer = answer(&plan.question, snapshot, self.limits)?;
+        let rows_scanned = answer.rows_scanned;
+        Ok(Found::table(plan.finish(answer)?, rows_scanned))
     }
 
     fn view_column(&self, columns: &Columns) -> Result<String, DocumentError> {
@@ -248,7 +283,7 @@ impl Asking<'_> {
     }
 }
 
-impl From<Fold> for crate::views::Fold {
+impl From<Fold> for views::Fold {
     fn from(fold: Fold) -> Self {
         match fold {
             Fold::Root => Self::FromRoot,
@@ -260,7 +295,7 @@ impl From<Fold> for crate::views::Fold {
 }
 
 /// The columns of the rows at hand and of those that went before.
-fn stored_columns(snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
+pub(super) fn stored_columns(snapshot: &Snapshot, recorded: &[(String, Kind)]) -> Columns {
     let columns = snapshot.segments.iter().flat_map(|segment| segment.columns());
     let present = columns.map(|column| (column.name().to_owned(), column.kind()));
     present.chain(recorded.iter().cloned()).collect()

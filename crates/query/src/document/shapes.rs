@@ -1,7 +1,8 @@
 //! The views as tables: one row for each raw row, bin, node, or edge.
 
-use super::{ColumnKind, Columns, Table, TableColumn};
+use super::{ColumnKind, Columns, Filter, Operator, Table, TableColumn};
 use crate::Value;
+use crate::differs::{Differences, Finding, Is};
 use crate::views::{Distribution, Graph, Load, Samples, Sides, Tree};
 
 fn column(name: &str, kind: ColumnKind) -> TableColumn {
@@ -123,4 +124,36 @@ pub(super) fn of_graph(graph: &Graph, is_diff: bool) -> Table {
         named.into_iter().chain(loads(&edge.total, None, is_diff)).collect()
     });
     Table::new(columns, frames.chain(edges).collect())
+}
+
+/// What A has more of, each as a condition that chooses such rows, with how many percent of A and
+/// of B meet it, and how likely that is by chance: alone, and as one of all that were looked at.
+pub(super) fn of_differences(found: &Differences) -> Table {
+    let mut columns =
+        vec![column("column", ColumnKind::String), column("condition", ColumnKind::String)];
+    columns.extend(["percent", "percent:b", "p", "q"].map(float));
+    let rows = found.findings.iter().map(|finding| {
+        let named = [text(&finding.column), text(&condition(finding))];
+        let numbers = [100.0 * finding.share_a, 100.0 * finding.share_b, finding.p, finding.q];
+        named.into_iter().chain(numbers.map(Value::Float)).collect()
+    });
+    Table::new(columns, rows.collect())
+}
+
+fn condition(finding: &Finding) -> String {
+    let column = || finding.column.clone();
+    let is = |op, value: String| Filter { column: column(), op, values: vec![value] }.to_string();
+    let is_there = |op| Filter { column: column(), op, values: Vec::new() }.to_string();
+    match &finding.is {
+        Is::Value(value) => is(Operator::Eq, super::table::text_of(value)),
+        Is::Item(item) => is(Operator::Any, item.clone()),
+        Is::Between(None, None) => is_there(Operator::NotNull),
+        Is::Between(Some(from), None) => is(Operator::Gte, from.to_string()),
+        Is::Between(None, Some(end)) => is(Operator::Lt, end.to_string()),
+        Is::Between(Some(from), Some(end)) => {
+            let (from, end) = (from.to_string(), end.to_string());
+            format!("{} && {}", is(Operator::Gte, from), is(Operator::Lt, end))
+        }
+        Is::Missing => is_there(Operator::Null),
+    }
 }

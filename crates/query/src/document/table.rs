@@ -194,7 +194,7 @@ impl Layout {
 
     /// Rows in order. Equal ones are in the order of their groups, so that the same question has
     /// the same answer.
-    fn sorted(&self, mut rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
+    pub(super) fn sorted(&self, mut rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
         let (first, direction) = match self.sort {
             Sort::Groups { first, direction } => (first, direction),
             Sort::Metric(shown, order) => return self.sorted_by_metric(rows, shown, order),
@@ -229,7 +229,7 @@ impl Layout {
         keyed.into_iter().map(|(_, row)| row).collect()
     }
 
-    fn row(&self, row: AnswerRow) -> Vec<Value> {
+    pub(super) fn row(&self, row: AnswerRow) -> Vec<Value> {
         let metrics = self.shown.iter().map(|&shown| self.value(shown, &row));
         let metrics: Vec<_> =
             metrics.map(|value| value.map_or(Value::Null, Value::Float)).collect();
@@ -255,7 +255,7 @@ impl PartialOrd for Group {
 
 impl Eq for Group {}
 
-fn compare_values(a: &[Value], b: &[Value]) -> Ordering {
+pub(super) fn compare_values(a: &[Value], b: &[Value]) -> Ordering {
     // No group is NaN.
     a.partial_cmp(b).unwrap_or(Ordering::Equal)
 }
@@ -267,16 +267,22 @@ impl Plan {
         let mut rows = layout.sorted(answer.rows);
         rows.truncate(layout.top);
         let rows = rows.into_iter().map(|row| layout.row(row)).collect();
-        let groups = self.question.group_by.len();
-        let mut table = Table::new(layout.columns.clone(), rows);
-        if layout.pivot {
-            table = pivoted(&table, groups)?;
-        }
-        let names = || layout.columns[groups..].iter().map(|column| column.name.clone());
-        let metered = |row| names().zip(layout.row(row).split_off(groups)).collect();
-        table.other = answer.other.map(metered);
-        table.total = answer.total.map(metered);
+        let mut table = self.pivoted(Table::new(layout.columns.clone(), rows))?;
+        table.other = answer.other.map(|row| self.metered(row));
+        table.total = answer.total.map(|row| self.metered(row));
         Ok(table)
+    }
+
+    /// The table with its last group as columns, if that was asked for.
+    pub(super) fn pivoted(&self, table: Table) -> Result<Table, TableError> {
+        if self.layout.pivot { pivoted(&table, self.question.group_by.len()) } else { Ok(table) }
+    }
+
+    /// The metrics of a row by their names.
+    pub(super) fn metered(&self, row: AnswerRow) -> Vec<Metered> {
+        let groups = self.question.group_by.len();
+        let names = self.layout.columns[groups..].iter().map(|column| column.name.clone());
+        names.zip(self.layout.row(row).split_off(groups)).collect()
     }
 
     /// Two answers side by side, as they were asked for: each metric of A and B, their difference
@@ -355,8 +361,8 @@ fn add_columns(columns: &mut Vec<TableColumn>, head: &Value, metrics: &[TableCol
     }
 }
 
-/// A value at the head of a column.
-fn text_of(value: &Value) -> String {
+/// A value as text, as at the head of a column.
+pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Int(number) => number.to_string(),

@@ -76,7 +76,7 @@ const PREVIOUS: &str = "previous period";
 const AGAINST_B: &str = "b";
 
 /// Names of views; the first of a view is the one that is written.
-const VIEWS: [(&str, View); 12] = [
+const VIEWS: [(&str, View); 13] = [
     ("Table", View::Table),
     ("Series", View::Series),
     ("Area", View::Series),
@@ -89,6 +89,7 @@ const VIEWS: [(&str, View); 12] = [
     ("GraphProfilerView", View::Graph),
     ("Graph", View::Graph),
     ("Edge", View::Graph),
+    ("Differs", View::Differs),
 ];
 
 /// The operator that is written with a space.

@@ -176,8 +176,15 @@ fn groupings() -> impl Strategy<Value = Vec<Grouping>> {
 }
 
 fn views() -> impl Strategy<Value = (View, Option<String>)> {
-    const VIEWS: [View; 6] =
-        [View::Table, View::Series, View::Distribution, View::Samples, View::Tree, View::Graph];
+    const VIEWS: [View; 7] = [
+        View::Table,
+        View::Series,
+        View::Distribution,
+        View::Samples,
+        View::Tree,
+        View::Graph,
+        View::Differs,
+    ];
     (prop::sample::select(&VIEWS[..]), prop::option::of("\\PC{1,6}"))
 }
 

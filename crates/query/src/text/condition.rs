@@ -1,5 +1,7 @@
 //! Conditions as people type them.
 
+use std::fmt;
+
 use super::{TextError, quoted, take_quoted};
 use crate::document::{Filter, Operator};
 use crate::nearest::did_you_mean;
@@ -28,6 +30,11 @@ const PHRASES: [(&str, Operator); 4] = [
 
 /// What ends a column that is not in quotes.
 const ENDS_COLUMN: [char; 5] = ['=', '!', '<', '>', '~'];
+
+/// Whether a text can only be a name: it has no operator, of signs or of words.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() || ENDS_COLUMN.contains(&c))
+}
 
 /// Reads a condition, such as `status=failed` or `tags all a,b`.
 pub fn parse_condition(text: &str) -> Result<Filter, TextError> {
@@ -108,6 +115,43 @@ fn take_values(text: &str, rest: &str) -> Result<Vec<String>, TextError> {
     super::split_list(rest).into_iter().map(|part| take_value(text, part)).collect()
 }
 
+/// The text that is read as this condition.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain =
+            !self.column.is_empty() && is_name(&self.column) && !is_special(&self.column);
+        match is_plain {
+            true => f.write_str(&self.column)?,
+            false => f.write_str(&quoted(&self.column))?,
+        }
+        let signs = SIGNS.into_iter().filter(|(sign, _)| !matches!(*sign, "==" | "=~"));
+        let sign = signs.into_iter().find(|(_, op)| *op == self.op);
+        if let (Some((sign, _)), [value]) = (sign, &self.values[..]) {
+            return write!(f, "{sign}{}", written(value));
+        }
+        let phrase = PHRASES.into_iter().find(|(_, op)| *op == self.op);
+        write!(f, " {}", phrase.map_or(self.op.as_str(), |(phrase, _)| phrase))?;
+        for (place, value) in self.values.iter().enumerate() {
+            let before = if place == 0 { " " } else { "," };
+            write!(f, "{before}{}", written(value))?;
+        }
+        Ok(())
+    }
+}
+
+/// A value, in quotes where it would be misread.
+fn written(value: &str) -> String {
+    let is_plain = !value.is_empty() && value.trim() == value && !is_special(value);
+    if is_plain { value.to_owned() } else { quoted(value) }
+}
+
+/// Whether something in a text could be taken for what separates or quotes.
+fn is_special(text: &str) -> bool {
+    text.contains(['"', ',', '(', ')', '=', '~', '>', '<'])
+        || text.contains("&&")
+        || text.contains("||")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +227,18 @@ mod tests {
             let text = format!("{} in {}", quoted(&column), listed.join(" , "));
             let expected = Filter { column, op: Operator::Eq, values };
             prop_assert_eq!(parse_condition(&text), Ok(expected));
+        }
+
+        #[test]
+        fn what_is_written_is_read_again(
+            column in "\\PC{1,8}|is|in",
+            op in prop::sample::select(Operator::ALL.to_vec()),
+            values in prop::collection::vec("\\PC{0,8}|a \\|\\| b|=x", 1..4),
+        ) {
+            let count = op.values_max().min(values.len());
+            let filter = Filter { column, op, values: values[..count].to_vec() };
+            let text = filter.to_string();
+            prop_assert_eq!(crate::text::parse_conditions(&text), Ok(vec![vec![filter]]), "{}", text);
         }
 
         #[test]

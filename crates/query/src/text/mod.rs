@@ -13,15 +13,21 @@
 //! | `tags any a,b`, `tags all a,b`, `tags none a,b`, `tags exact a,b` | a list has one, all, none, exactly these |
 //! | `stack item_regex ^aten`, `stack starts_with main,run` | a list has such an item, or begins so |
 //!
+//! `&&` joins conditions that must all hold, `||` those of which one is enough, and `&&` binds more
+//! closely: `status=failed && job=nn || latency>10`.
+//!
 //! A name or a value that would be misread is put in double quotes, in which `\"` is a quote and
 //! `\\` a backslash; every other backslash is itself, so that regular expressions can be quoted
 //! as they are: `"job name" = "a, b"`.
 
 mod condition;
+mod conditions;
 mod list;
 mod quoted;
 
+pub(crate) use condition::is_name;
 pub use condition::parse_condition;
+pub use conditions::{all_of, parse_conditions};
 pub use list::split_list;
 pub(crate) use quoted::{quoted, take_quoted};
 

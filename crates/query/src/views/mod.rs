@@ -5,6 +5,7 @@
 mod distribution;
 mod graph;
 mod merged;
+mod rows;
 mod samples;
 mod series;
 mod stacks;
@@ -13,6 +14,8 @@ mod tree;
 pub(crate) use distribution::bin_weights;
 pub use distribution::{BINS_MAX, Bins, Distribution, DistributionQuestion, distribution};
 pub use graph::{Edge, Graph, GraphNode, graph};
+pub use rows::each_rows;
+pub(crate) use samples::all_columns;
 pub use samples::{SAMPLES_MAX, Sample, Samples, samples};
 pub use series::{Line, Series, series};
 pub(crate) use stacks::{ListColumn, Scans, Stacks};

@@ -124,13 +124,18 @@ impl Newest {
     }
 }
 
-fn all_columns(snapshot: &Snapshot) -> Vec<String> {
+/// The names of all columns, sorted.
+pub(crate) fn all_columns(snapshot: &Snapshot) -> Vec<String> {
     let columns = snapshot.segments.iter().flat_map(|segment| segment.columns());
     let names: BTreeSet<&str> = columns.map(|column| column.name()).collect();
     names.into_iter().map(str::to_owned).collect()
 }
 
-fn cells<'s>(columns: &[String], segment: &'s Segment) -> Result<Vec<Cells<'s>>, QueryError> {
+/// What reads the values of these columns in a segment.
+pub(super) fn cells<'s>(
+    columns: &[String],
+    segment: &'s Segment,
+) -> Result<Vec<Cells<'s>>, QueryError> {
     let of_name =
         |name: &String| Cells::new(&segment.columns_named(name).collect::<Vec<_>>(), segment);
     columns.iter().map(of_name).collect()

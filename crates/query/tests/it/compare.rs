@@ -227,6 +227,8 @@ fn stored_measurements_are_judged_by_series() {
         &Limits::default(),
     )
     .unwrap();
+    assert_eq!(judged.rows_scanned, 17);
+    let judged = judged.series;
     let found: Vec<_> = judged
         .iter()
         .map(|judged| (format!("{:?}", judged.series[0]), judged.judgement.verdict))

@@ -202,3 +202,102 @@ fn the_other_views_are_tables_too() {
     let wrong = document(r#"{"dataset":"d","view":"tree"}"#);
     assert!(ask(&wrong).unwrap_err().to_string().contains("a column of vectors"));
 }
+
+#[test]
+fn a_tree_can_be_of_what_leads_to_a_frame_or_what_it_leads_to() {
+    let frames = |fold: &str| {
+        let json = format!(
+            r#"{{"dataset":"d","since":"-1 hour","view":"tree","view_column":"stack","fold":{fold}}}"#
+        );
+        let (_, rows) = table(&document(&json));
+        rows.into_iter().map(|row| row[3].clone()).collect::<Vec<_>>()
+    };
+    let text = |text: &str| Value::String(text.to_owned());
+    assert_eq!(frames(r#"{"callers":"b"}"#), [text(""), text("b"), text("main")]);
+    assert_eq!(frames(r#"{"callees":"main"}"#), [text(""), text("main"), text("a"), text("b")]);
+}
+
+#[test]
+fn what_differs_is_said_as_conditions() {
+    let json = r#"{"dataset":"d","since":"-1 hour","view":"differs","top":3,
+        "any_of":[[{"column":"job","op":"eq","values":["a"]}]],
+        "compare":{"against":[[{"column":"job","op":"eq","values":["b"]}]]}}"#;
+    let (names, rows) = table(&document(json));
+    assert_eq!(names, ["column", "condition", "percent", "percent:b", "p", "q"]);
+    let text = |text: &str| Value::String(text.to_owned());
+    let job = rows.iter().find(|row| row[0] == text("job")).unwrap();
+    assert_eq!(job[1..4], [text("job=a"), Value::Float(100.0), Value::Float(0.0)]);
+    assert!(rows.iter().any(|row| row[1] == text("stack any a")), "{rows:?}");
+    let alone = document(r#"{"dataset":"d","view":"differs"}"#);
+    assert!(ask(&alone).unwrap_err().to_string().contains("give `compare`"));
+}
+
+/// Two buckets of an hour with weights: a 2 and 1, b 1 in the first, c 1 in the second.
+fn lines(more: &str) -> Result<Table, AskError> {
+    let rows = [
+        row(50, 2.0, "a", 1.0),
+        row(40, 1.0, "b", 4.0),
+        row(10, 1.0, "a", 2.0),
+        row(9, 1.0, "c", 8.0),
+    ];
+    let snapshot = Snapshot::of([segment_of(&rows[..2]), segment_of(&rows[2..])]);
+    let json = format!(
+        r#"{{"dataset":"d","since":"-1 hour","view":"series","group_by":["time:1h","job"],{more}}}"#
+    );
+    let answered = answer_document(&document(&json), &snapshot, &[], NOW, &Limits::default())?;
+    Ok(answered.table)
+}
+
+#[test]
+fn a_series_can_be_of_the_first_lines_and_one_of_all_others() {
+    let text = |text: &str| Value::String(text.to_owned());
+    let float = Value::Float;
+    let hour = |hour: i64| Value::Time(NOW.0 - 800_000_000_000 - (22 - hour) * 60 * MINUTE);
+    let table = lines(
+        r#""top":1,"other":true,"total":true,"aggregates":["count","max:latency","distinct:job"]"#,
+    )
+    .unwrap();
+    assert_eq!(
+        table.rows,
+        [
+            [hour(21), text("a"), float(2.0), float(1.0), float(1.0)],
+            [hour(22), text("a"), float(1.0), float(2.0), float(1.0)],
+            [hour(21), text("(other)"), float(1.0), float(4.0), float(1.0)],
+            [hour(22), text("(other)"), float(1.0), float(8.0), float(1.0)],
+        ]
+    );
+    assert_eq!(table.total.unwrap()[0], ("count".to_owned(), float(5.0)));
+    let by = |order: &str| {
+        let table = lines(&format!(r#""top":1,"order":{{"by":"{order}"}}"#)).unwrap();
+        table.rows.into_iter().map(|row| row[1].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(by("max:latency"), [text("c")]);
+    assert_eq!(by("sum:latency / count"), [text("c")]);
+    assert_eq!(by("rate"), [text("a"), text("a")]);
+    let pivot = lines(r#""top":1,"other":true,"pivot":true"#).unwrap();
+    let names: Vec<_> = pivot.columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["time", "a", "(other)"]);
+}
+
+#[test]
+fn lines_of_numbers_and_of_several_columns_are_told_apart() {
+    let rows = [row(50, 2.0, "a", 1.0), row(40, 1.0, "b", 4.0)];
+    let snapshot = Snapshot::of([segment_of(&rows)]);
+    let ask = |group_by: &str| {
+        let json = format!(
+            r#"{{"dataset":"d","since":"-1 hour","view":"series","group_by":{group_by},
+                "top":1,"other":true}}"#
+        );
+        answer_document(&document(&json), &snapshot, &[], NOW, &Limits::default())
+    };
+    let table = ask(r#"["bucket(latency, 2)"]"#).unwrap().table;
+    let groups: Vec<_> = table.rows.iter().map(|row| row[1].clone()).collect();
+    assert_eq!(groups, [Value::Float(0.0), Value::String("(other)".to_owned())]);
+    assert_eq!(table.columns[1].kind.as_str(), "mixed");
+    let several = ask(r#"["job","latency"]"#).unwrap_err().to_string();
+    assert!(several.starts_with("the line of all others needs a series by one column"));
+    let json = r#"{"dataset":"d","view":"series","top":1,"compare":"previous"}"#;
+    let compared =
+        answer_document(&document(json), &snapshot, &[], NOW, &Limits::default()).unwrap_err();
+    assert!(compared.to_string().contains("not of the first lines of a series"));
+}

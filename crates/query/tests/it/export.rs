@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
-use perflab_query::export::{firefox, folded, pprof, speedscope, svg};
+use perflab_query::export::{
+    ExportError, TreeFormat, export, firefox, folded, pprof, speedscope, svg,
+};
 use perflab_query::views::{Fold, NODES_MAX, Tree, tree};
 use perflab_query::{Limits, Selection};
 use perflab_store::segment::Snapshot;
@@ -217,4 +219,27 @@ fn an_empty_tree_is_an_empty_file() {
     assert_eq!(firefox(&empty, "")["threads"][0]["samples"]["length"], 0);
     assert!(svg(&empty, "nothing").ends_with("</svg>\n"));
     assert!(!pprof(&empty).is_empty());
+}
+
+#[test]
+fn what_a_format_has_no_place_for_is_refused() {
+    let (plain, diff) = (example(false), example(true));
+    let all = [
+        TreeFormat::Folded,
+        TreeFormat::Speedscope,
+        TreeFormat::Firefox,
+        TreeFormat::Pprof,
+        TreeFormat::Svg,
+    ];
+    for format in all {
+        let of = |tree: &Tree, fold: Fold| export(tree, &fold, format, "t");
+        assert!(!of(&plain, Fold::FromRoot).unwrap().is_empty());
+        assert!(of(&plain, Fold::Callees("main".to_owned())).is_ok());
+        let from_leaf = of(&plain, Fold::FromLeaf).err();
+        let is_picture = format == TreeFormat::Svg;
+        assert_eq!(from_leaf, (!is_picture).then_some(ExportError::NotFromRoot));
+        let has_both = is_picture || format == TreeFormat::Folded;
+        let compared = of(&diff, Fold::FromRoot).err();
+        assert_eq!(compared, (!has_both).then_some(ExportError::NoPlaceForB));
+    }
 }

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod compare;
+mod comparison;
 mod data;
 mod differs;
 mod document;

@@ -1,83 +1,24 @@
-//! Answers as JSON, CSV and Arrow.
+//! Answers as JSON and CSV.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{
-    ArrayRef, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
-    TimestampNanosecondArray,
-};
-use arrow::datatypes::{Field, Schema};
-use arrow::error::ArrowError;
-use arrow::ipc::writer::StreamWriter;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use perflab_model::Nanos;
 use perflab_query::Value;
-use perflab_query::document::{self, ColumnKind, Metered, TableColumn};
+use perflab_query::document::{self, Metered, TableColumn};
 use perflab_query::time::InZone;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::error::ApiError;
-
 /// What the format field of an answer says.
 const FORMAT: &str = "perflab.answer/1";
-
-const JSON: &str = "application/json";
-const CSV: &str = "text/csv";
-const ARROW: &str = "application/vnd.apache.arrow.stream";
-
-/// How an answer is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Json,
-    Csv,
-    Arrow,
-}
-
-impl Form {
-    /// The first that is asked for and known.
-    pub(super) fn wanted(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-        let Some(accepted) = accepted else { return Ok(Self::Json) };
-        let types = accepted.split(',').map(|one| one.split(';').next().unwrap_or("").trim());
-        let known = |one: &str| match one {
-            JSON | "*/*" | "application/*" => Some(Self::Json),
-            CSV => Some(Self::Csv),
-            ARROW => Some(Self::Arrow),
-            _ => None,
-        };
-        types.into_iter().find_map(known).ok_or_else(|| {
-            let message = format!("there are no answers as `{}`", accepted.escape_debug());
-            ApiError::new(StatusCode::NOT_ACCEPTABLE, message).with_hint(
-                "accept application/json, text/csv or application/vnd.apache.arrow.stream",
-            )
-        })
-    }
-
-    pub(super) fn response(self, answered: &Answered) -> Result<Response, ApiError> {
-        let (kind, body) = match self {
-            Self::Json => {
-                let json = serde_json::to_vec(&answered.document());
-                (JSON, json.map_err(|error| ApiError::failed(&error))?)
-            }
-            Self::Csv => (
-                "text/csv; charset=utf-8",
-                answered.csv().map_err(|error| ApiError::failed(&error))?,
-            ),
-            Self::Arrow => (ARROW, answered.arrow().map_err(|error| ApiError::failed(&error))?),
-        };
-        Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
-    }
-}
 
 /// An answer and what it came from.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) answer: document::Answered,
+    pub(super) dataset: String,
     /// What is not in it, and why.
     pub(super) missing: Vec<String>,
     pub(super) elapsed: Duration,
@@ -162,7 +103,7 @@ fn in_zone(nanos: i64, zone: &TimeZone) -> InZone<'_> {
 }
 
 /// A value as text; lists as JSON, since their items may hold anything.
-fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
+pub(super) fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
     match value {
         Value::Null => None,
         Value::Int(number) => Some(number.to_string()),
@@ -175,7 +116,7 @@ fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
 
 impl Answered {
     fn document(&self) -> Document<'_> {
-        let document::Answered { table, zone, range, rows_scanned } = &self.answer;
+        let document::Answered { table, zone, range, rows_scanned, tree: _ } = &self.answer;
         let time = |time| InZone { time, zone }.to_string();
         let row = |values| Row { columns: &table.columns, values, zone };
         Document {
@@ -195,7 +136,11 @@ impl Answered {
         }
     }
 
-    fn csv(&self) -> Result<Vec<u8>, csv::Error> {
+    pub(super) fn json(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&self.document())
+    }
+
+    pub(super) fn csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(self.answer.table.columns.iter().map(|column| &column.name))?;
         for row in &self.answer.table.rows {
@@ -204,69 +149,5 @@ impl Answered {
             writer.write_record(cells)?;
         }
         writer.into_inner().map_err(|error| error.into_error().into())
-    }
-
-    fn arrow(&self) -> Result<Vec<u8>, ArrowError> {
-        let arrays = (0..self.answer.table.columns.len()).map(|place| self.array(place));
-        let arrays: Vec<ArrayRef> = arrays.collect();
-        let named = self.answer.table.columns.iter().zip(&arrays);
-        let field = |(column, array): (&TableColumn, &ArrayRef)| {
-            Field::new(&column.name, array.data_type().clone(), true)
-        };
-        let schema = Arc::new(Schema::new(named.map(field).collect::<Vec<_>>()));
-        let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
-        // A batch without columns can't say how many rows it has, and has none here.
-        if !arrays.is_empty() {
-            writer.write(&RecordBatch::try_new(Arc::clone(&schema), arrays)?)?;
-        }
-        writer.finish()?;
-        writer.into_inner()
-    }
-
-    /// A column as an array: what is of another kind than the column is text in a mixed one, and
-    /// does not occur in others.
-    fn array(&self, place: usize) -> ArrayRef {
-        let values = self.answer.table.rows.iter().map(|row| &row[place]);
-        match self.answer.table.columns[place].kind {
-            ColumnKind::Int => Arc::new(values.map(int).collect::<Int64Array>()),
-            ColumnKind::Float => Arc::new(values.map(float).collect::<Float64Array>()),
-            ColumnKind::Time => {
-                let times = values.map(int).collect::<TimestampNanosecondArray>();
-                Arc::new(times.with_timezone("UTC"))
-            }
-            ColumnKind::Set | ColumnKind::Vector => {
-                let mut lists = ListBuilder::new(StringBuilder::new());
-                for value in values {
-                    match value {
-                        Value::List(items) => lists.append_value(items.iter().map(Some)),
-                        Value::Null
-                        | Value::Int(_)
-                        | Value::Float(_)
-                        | Value::String(_)
-                        | Value::Time(_) => lists.append_null(),
-                    }
-                }
-                Arc::new(lists.finish())
-            }
-            ColumnKind::String | ColumnKind::Mixed => Arc::new(
-                values.map(|value| text_of(value, &self.answer.zone)).collect::<StringArray>(),
-            ),
-        }
-    }
-}
-
-fn int(value: &Value) -> Option<i64> {
-    match value {
-        Value::Int(number) | Value::Time(number) => Some(*number),
-        Value::Null | Value::Float(_) | Value::String(_) | Value::List(_) => None,
-    }
-}
-
-fn float(value: &Value) -> Option<f64> {
-    match value {
-        Value::Float(number) => Some(*number),
-        #[expect(clippy::cast_precision_loss, reason = "the column is one of floats")]
-        Value::Int(number) => Some(*number as f64),
-        Value::Null | Value::String(_) | Value::List(_) | Value::Time(_) => None,
     }
 }

@@ -6,7 +6,10 @@
 //! [`ServerLimits::queries_max`]: crate::ServerLimits::queries_max
 
 mod answer;
+mod arrays;
 mod datasets;
+mod export;
+mod form;
 mod links;
 mod page;
 mod rows;
@@ -27,6 +30,8 @@ pub(crate) fn routes(server: &Arc<Server>) -> Router<Arc<Server>> {
         .route_layer(middleware::from_fn_with_state(Arc::clone(server), require_admin));
     Router::new()
         .route("/api/query", post(run::post_query))
+        .route("/api/compare", post(run::post_compare))
+        .route("/api/export", post(export::post_export))
         .route("/api/datasets", get(datasets::get_datasets))
         .route("/api/datasets/{*name}", get(datasets::get_dataset).merge(change))
         .route("/api/columns/values", get(values::get_values))

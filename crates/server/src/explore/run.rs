@@ -1,45 +1,97 @@
-//! `POST /api/query`: a query document in, an answer out.
+//! `POST /api/query` and `POST /api/compare`: a document in, an answer out.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
+use perflab_model::{Kind, Nanos};
 use perflab_query::document::{
-    AskError, DOCUMENT_BYTES_MAX, Document, answer_document, times_touched,
+    self, AskError, Comparison, DOCUMENT_BYTES_MAX, Document, DocumentError, answer_comparison,
+    answer_document, times_compared, times_touched,
 };
 use perflab_query::{Limits, QueryError, Stop};
+use perflab_store::segment::Snapshot;
 use perflab_store::{Access, Home, Reach};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Answered, Form};
+use super::answer::Answered;
+use super::form::Form;
 use super::rows::Readable;
 use crate::access::Known;
 use crate::error::ApiError;
+use crate::metrics::QueryEnd;
 use crate::state::{Server, blocking};
+
+type Answer<D> =
+    fn(&D, &Snapshot, &[(String, Kind)], Nanos, &Limits) -> Result<document::Answered, AskError>;
+
+type Touched<D> = fn(&D, Nanos) -> Result<(i64, i64), DocumentError>;
+
+/// How a kind of document is read and answered.
+struct Asking<D> {
+    read: fn(&[u8]) -> Result<D, DocumentError>,
+    dataset: fn(&D) -> &str,
+    /// The times that its answer is made of.
+    touched: Touched<D>,
+    answer: Answer<D>,
+}
+
+const QUERY: Asking<Document> = Asking {
+    read: Document::from_json,
+    dataset: |document| &document.dataset,
+    touched: times_touched,
+    answer: answer_document,
+};
+
+const COMPARISON: Asking<Comparison> = Asking {
+    read: Comparison::from_json,
+    dataset: |comparison| &comparison.dataset,
+    touched: times_compared,
+    answer: answer_comparison,
+};
 
 pub(crate) async fn post_query(
     State(server): State<Arc<Server>>,
     Known(access): Known,
-    headers: HeaderMap,
+    form: Form,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let form = Form::wanted(&headers)?;
+    respond(&QUERY, &server, access, form, body).await
+}
+
+pub(crate) async fn post_compare(
+    State(server): State<Arc<Server>>,
+    Known(access): Known,
+    form: Form,
+    body: Body,
+) -> Result<Response, ApiError> {
+    respond(&COMPARISON, &server, access, form, body).await
+}
+
+async fn respond<D: Send + 'static>(
+    asking: &'static Asking<D>,
+    server: &Arc<Server>,
+    access: Access,
+    form: Form,
+    body: Body,
+) -> Result<Response, ApiError> {
     let received = server.receive(body, DOCUMENT_BYTES_MAX).await?;
-    let document = Document::from_json(&received.bytes)
+    let document = (asking.read)(&received.bytes)
         .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
-    let answered = run(&server, access, document).await?;
+    let answered = run(asking, server, access, document).await?;
     form.response(&answered)
 }
 
 /// Answers a query when it is its turn, within the time and the memory there is for it, and only
 /// as long as someone waits for the answer.
-async fn run(
+async fn run<D: Send + 'static>(
+    asking: &'static Asking<D>,
     server: &Arc<Server>,
     access: Access,
-    document: Document,
+    document: D,
 ) -> Result<Answered, ApiError> {
     let limits = &server.settings.limits;
     let started = Instant::now();
@@ -62,34 +114,66 @@ async fn run(
     blocking(move || {
         // Held by the work, not by whoever waits for it.
         let _turn = turn;
-        answer(&server.home, &access, &document, &query_limits)
+        asking.answer(&server, &access, &document, &query_limits)
     })
     .await?
 }
 
-fn answer(
-    home: &Home,
-    access: &Access,
-    document: &Document,
-    limits: &Limits,
-) -> Result<Answered, ApiError> {
-    let started = Instant::now();
-    let readable = Readable::find(home, access, &document.dataset)?;
-    let now = home.now();
-    let (start, end) = times_touched(document, now).map_err(|error| refused(&error.into()))?;
-    let must_stop = || (limits.stop)().is_some();
-    let snapshot = readable.snapshot(home, Reach::Times(start, end), &must_stop)?;
-    let recorded = readable.columns(home)?;
-    let answered = answer_document(document, &snapshot, &recorded, now, limits);
-    Ok(Answered {
-        answer: answered.map_err(|error| refused(&error))?,
-        missing: snapshot.missing,
-        elapsed: started.elapsed(),
-    })
+impl<D> Asking<D> {
+    fn answer(
+        &self,
+        server: &Server,
+        access: &Access,
+        document: &D,
+        limits: &Limits,
+    ) -> Result<Answered, ApiError> {
+        let started = Instant::now();
+        let home = &server.home;
+        let readable = Readable::find(home, access, (self.dataset)(document))?;
+        let now = home.now();
+        let (start, end) = (self.touched)(document, now).map_err(|error| refused(&error.into()))?;
+        let must_stop = || (limits.stop)().is_some();
+        let (answered, missing) = loop {
+            let snapshot = readable.snapshot(home, Reach::Times(start, end), &must_stop)?;
+            let recorded = readable.columns(home)?;
+            let answered = (self.answer)(document, &snapshot, &recorded, now, limits);
+            // Each time there are fewer segments that can be damaged.
+            if !is_damage(&answered) || !report_damage(home, &readable.dataset, &snapshot) {
+                break (answered, snapshot.missing);
+            }
+        };
+        server.metrics.count_query(end_of(&answered));
+        Ok(Answered {
+            answer: answered.map_err(|error| refused(&error))?,
+            dataset: readable.dataset,
+            missing,
+            elapsed: started.elapsed(),
+        })
+    }
+}
+
+fn is_damage(answered: &Result<document::Answered, AskError>) -> bool {
+    matches!(answered, Err(AskError::Query(QueryError::Segment(_))))
+}
+
+/// Has damaged segments set aside and made again from the log; whether there were any. Without
+/// them the question has an answer, which says what is missing until they are back.
+fn report_damage(home: &Home, dataset: &str, snapshot: &Snapshot) -> bool {
+    let damaged = snapshot.segments.iter().filter(|segment| home.report_damage(dataset, segment));
+    damaged.count() > 0
+}
+
+fn end_of(answered: &Result<document::Answered, AskError>) -> QueryEnd {
+    match answered {
+        Ok(_) => QueryEnd::Answered,
+        Err(AskError::Query(QueryError::Canceled)) => QueryEnd::Canceled,
+        Err(AskError::Query(QueryError::TimedOut { .. })) => QueryEnd::TimedOut,
+        Err(_) => QueryEnd::Refused,
+    }
 }
 
 /// Damage is this machine's fault, lack of time the moment's, all else the query's.
-fn refused(error: &AskError) -> ApiError {
+pub(super) fn refused(error: &AskError) -> ApiError {
     let AskError::Query(query_error) = error else {
         return ApiError::caused_by(StatusCode::BAD_REQUEST, error);
     };

@@ -87,6 +87,8 @@ fn answers_come_as_csv_and_as_arrow() {
     let batch = reader.next().unwrap().unwrap();
     assert_eq!((batch.num_rows(), batch.num_columns()), (3, 3));
     assert_eq!(batch.schema().field(2).name(), "count");
+    let parquet = accept("application/vnd.apache.parquet").body;
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     let refused = accept("image/png");
     assert_eq!(refused.status, 406);
     assert_eq!(refused.error(), "there are no answers as `image/png`");
@@ -132,6 +134,63 @@ fn a_query_waits_no_longer_for_its_turn_than_it_may_take() {
     let reply = ask(&rig, &json!({"dataset": "builds"}));
     assert_eq!(reply.status, 429);
     assert!(reply.header("Retry-After").is_some());
+}
+
+#[test]
+fn a_query_that_takes_too_long_is_told_its_limit() {
+    let mut plan = Plan::default();
+    let query_timeout = Duration::from_nanos(1);
+    plan.server.limits = ServerLimits { query_timeout, ..ServerLimits::default() };
+    let rig = Rig::start_with(plan);
+    rig.log("builds", ROWS);
+    let reply = ask(&rig, &json!({"dataset": "builds", "since": "-1 hour"}));
+    assert_eq!(reply.status, 503);
+    let message = reply.error();
+    assert!(
+        message.contains("longer than the 0.000000001 s that a question may take"),
+        "{message}"
+    );
+    assert_eq!(queries(&rig, "timed_out"), 1);
+}
+
+/// How many queries have ended so.
+fn queries(rig: &Rig, end: &str) -> u64 {
+    let metrics = String::from_utf8(rig.call(&Call::get("/metrics")).body).unwrap();
+    let line = format!("perflab_queries_total{{end=\"{end}\"}} ");
+    let found = metrics.lines().find_map(|found| found.strip_prefix(&line));
+    found.map_or(0, |count| count.parse().unwrap())
+}
+
+#[test]
+fn a_query_ends_when_nobody_waits_for_its_answer() {
+    /// So that the query takes seconds, far longer than it takes to see that a client has gone.
+    const MANY_ROWS: usize = 50_000;
+    const EXPRESSIONS: usize = 40;
+    const LOOKS_MAX: usize = 6000;
+    let rig = Rig::start();
+    let row = |n: usize| {
+        format!(r#"{{"int":{{"time":1699999000}},"normal":{{"name":"{n}{}"}}}}"#, "x".repeat(100))
+    };
+    rig.log("slow", &(0..MANY_ROWS).map(row).collect::<Vec<_>>().join("\n"));
+    let derived = |n: usize| {
+        let expression = format!("regex_extract(name, '^([0-9]+)x*{n}?$', 1)");
+        json!({"name": format!("d{n}"), "expression": expression})
+    };
+    let derived: Vec<_> = (0..EXPRESSIONS).map(derived).collect();
+    let query = json!({"dataset": "slow", "since": "-1 hour", "derived": derived});
+    let call = Call::json("/api/query", &query);
+    let mut connection = rig.connect();
+    connection.send(&call.encode(&rig.address.to_string()));
+    // Long enough for it to begin: another one has been answered since.
+    assert_eq!(ask(&rig, &json!({"dataset": "slow"})).status, 200);
+    drop(connection);
+    let mut looks = 0..LOOKS_MAX;
+    while queries(&rig, "canceled") == 0 {
+        assert!(looks.next().is_some(), "it is still at work");
+        assert_eq!(queries(&rig, "answered"), 1, "only the other one");
+        assert_eq!(queries(&rig, "refused"), 0);
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -220,6 +279,38 @@ fn questions_about_cold_rows_are_answered() {
     assert!(why.contains("MiB of cold rows of dataset `builds`"), "{why}");
 }
 
+/// A byte of a column changes on the disk while the server runs: nobody gets a wrong answer or none.
+#[test]
+fn a_query_that_meets_damage_has_it_mended() {
+    let mut plan = Plan::default();
+    plan.home.tables = TableLimits { flush_rows: 4, ..TableLimits::DEFAULT };
+    let rig = Rig::start_with(plan);
+    rig.log("perfpipe_builds", ROWS);
+    rig.home.tend();
+    let latency = 4.0_f64.to_le_bytes();
+    let segments = rig.dir().join("segments");
+    let folder = std::fs::read_dir(segments).unwrap().next().unwrap().unwrap().path();
+    let damaged = std::fs::read_dir(folder).unwrap().filter(|file| {
+        let path = file.as_ref().unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let Some(at) = bytes.windows(8).position(|window| window == latency) else { return false };
+        bytes[at] ^= 1;
+        // Into the same file, which is mapped.
+        std::fs::write(&path, &bytes).unwrap();
+        true
+    });
+    assert_eq!(damaged.count(), 1);
+    let query = json!({"dataset": "builds", "since": "-1 hour", "aggregates": ["max:latency"]});
+    let first = ask(&rig, &query);
+    assert_eq!(first.status, 200, "{}", String::from_utf8_lossy(&first.body));
+    let first = first.json();
+    let is_right = |answer: &Value| answer["rows"][0]["max:latency"] == json!(4.0);
+    assert!(is_right(&first) || first["stats"]["complete"] == json!(false), "{first}");
+    rig.home.tend();
+    let answer = ask(&rig, &query).json();
+    assert!(is_right(&answer) && answer["stats"]["complete"] == json!(true), "{answer}");
+}
+
 #[test]
 fn other_views_and_what_is_not_shown_are_answered_too() {
     let rig = rig();
@@ -234,6 +325,87 @@ fn other_views_and_what_is_not_shown_are_answered_too() {
     let answer = ask(&rig, &samples).json();
     assert_eq!(answer["rows"][0]["time"], "2023-11-14T22:00:00+00:00");
     assert_eq!(answer["rows"][0]["job"], "a");
+}
+
+#[test]
+fn stored_measurements_are_compared() {
+    let rig = Rig::start();
+    let run = |commit: &str, value: f64| {
+        let row = json!({
+            "int": {"time": 1699999000}, "float": {"value": value},
+            "normal": {"commit": commit, "benchmark": "matmul"},
+        });
+        rig.log("benchmarks", &row.to_string());
+    };
+    for noise in [0.0, 0.1, 0.2] {
+        run("1f3a9c", 10.0 + noise);
+        run("77b0de", 20.0 + noise);
+    }
+    let compare = |body: &Value| rig.call(&Call::json("/api/compare", body));
+    let answer = compare(&json!({"before": "1f3a", "after": "commit=77b0de"})).json();
+    assert_eq!(answer["format"], "perflab.answer/1");
+    assert_eq!(answer["rows"][0]["verdict"], "slower");
+    assert_eq!(answer["rows"][0]["runs_after"], 3);
+    assert_eq!(answer["stats"]["rows_scanned"], 12);
+    let wrong = compare(&json!({"before": "1f3a", "after": "77b0", "treshold_percent": 1}));
+    assert_eq!(
+        (wrong.status, wrong.error()),
+        (
+            400,
+            "there is no field `treshold_percent` in the comparison; did you mean \
+             `threshold_percent`?"
+                .into()
+        )
+    );
+    assert_eq!(compare(&json!({"before": "1f3a", "after": "zz"})).status, 400);
+}
+
+#[test]
+fn trees_come_as_files_of_other_tools() {
+    let rig = Rig::start();
+    rig.log(
+        "profiles",
+        r#"{"int":{"time":1699999000},"normvector":{"stack":["main","a<b>"]}}
+{"int":{"time":1699999000},"normvector":{"stack":["main"]}}"#,
+    );
+    let ask = |format: &str, more: Value| {
+        let mut query = json!({
+            "dataset": "profiles", "since": "-1 hour", "view": "tree", "view_column": "stack",
+        });
+        query.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        rig.call(&Call::json(format!("/api/query?format={format}"), &query))
+    };
+    let folded = ask("folded", json!({}));
+    assert_eq!(folded.header("Content-Type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(String::from_utf8(folded.body).unwrap(), "main 1\nmain;a<b> 1\n");
+    let speedscope = ask("speedscope", json!({})).json();
+    assert_eq!(speedscope["shared"]["frames"][0], json!({"name": "main"}));
+    assert_eq!(ask("firefox", json!({})).json()["meta"]["product"], "profiles");
+    assert!(ask("pprof", json!({})).body.starts_with(&[0x1f, 0x8b]));
+    let svg = ask("svg", json!({"fold": {"callers": "a<b>"}, "compare": "previous"}));
+    assert_eq!(svg.header("Content-Type"), Some("image/svg+xml"));
+    assert!(String::from_utf8(svg.body).unwrap().contains("a&lt;b&gt;"));
+    assert!(ask("pprof", json!({"fold": "leaf"})).error().contains("begin at the root"));
+    assert!(ask("svg", json!({"view": "table"})).error().contains("ask for the view `tree`"));
+    assert_eq!(ask("png", json!({})).error(), "there are no answers as `png`");
+}
+
+#[test]
+fn what_can_not_be_exported_is_said_before_the_file_begins() {
+    let rig = rig();
+    let export = |body: &Value| rig.call(&Call::json("/api/export", body));
+    let whole = export(&json!({"dataset": "builds", "since": "2000-01-01"}));
+    assert_eq!(whole.header("Content-Type"), Some("application/vnd.apache.parquet"));
+    assert!(whole.body.starts_with(b"PAR1") && whole.body.ends_with(b"PAR1"));
+    let error = |body: &Value| (export(body).status, export(body).error());
+    assert_eq!(
+        error(&json!({"dataset": "builds", "columns": ["jbo"]})),
+        (400, "there is no column `jbo` in dataset `builds`; did you mean `job`?".into())
+    );
+    let (status, message) = error(&json!({"dataset": "builds", "group_by": ["job"]}));
+    assert_eq!(status, 400);
+    assert!(message.starts_with("an export is of raw rows"), "{message}");
+    assert_eq!(export(&json!({"dataset": "bulids"})).status, 404);
 }
 
 #[test]
