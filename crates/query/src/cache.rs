@@ -9,7 +9,6 @@ use hashlink::LruCache;
 use perflab_model::Kind;
 use perflab_store::segment::{Segment, Snapshot, Vocabulary};
 
-use crate::QueryError;
 use crate::algebra::{Aggregate, Dimension, Question};
 use crate::states::States;
 
@@ -141,12 +140,10 @@ impl<'q> Recall<'q> {
     }
 
     /// Where the result of a segment is kept; `None` when not all of its rows are asked for.
-    pub(crate) fn spot(&self, segment: &Segment) -> Result<Option<Spot>, QueryError> {
-        let times = segment.times()?;
-        let ends = times.first().zip(times.last());
-        let Some((number, (least, most))) = segment.number().zip(ends) else { return Ok(None) };
-        if self.question.range.is_some_and(|(start, end)| *least < start || *most >= end) {
-            return Ok(None);
+    pub(crate) fn spot(&self, segment: &Segment) -> Option<Spot> {
+        let (number, (least, most)) = segment.number().zip(segment.time_ends())?;
+        if self.question.range.is_some_and(|(start, end)| least < start || most >= end) {
+            return None;
         }
         let (mut text, mut firsts) = (self.text.clone(), Vec::new());
         for dimension in &self.question.group_by {
@@ -154,13 +151,13 @@ impl<'q> Recall<'q> {
                 firsts.push(0);
                 continue;
             };
-            let through = |time: &i64| starts.partition_point(|start| start <= time);
+            let through = |time: i64| starts.partition_point(|start| *start <= time);
             let (first, last) = (through(least), through(most));
             // Which buckets its rows are in is decided by the starts among them.
             let _never_fails = write!(text, "{:?}{}", &starts[first..last], first == 0);
             firsts.push(u32::try_from(first).unwrap_or(u32::MAX));
         }
-        Ok(Some(Spot { key: (number, text.into()), firsts }))
+        Some(Spot { key: (number, text.into()), firsts })
     }
 
     pub(crate) fn get(&self, spot: &Spot) -> Option<Arc<Found>> {

@@ -48,14 +48,14 @@ impl<'s> Had<'s> {
         conditions: &Conditions<'_>,
         recall: Option<&Recall<'_>>,
     ) -> Result<(Self, usize), QueryError> {
-        let rows = rows_in(range, segment.times()?);
+        let rows = rows_in(range, segment)?;
         let count = rows.len();
         if count == 0 {
             return Ok((Self::Nothing, 0));
         }
         let mut kept = None;
         if let Some(recall) = recall
-            && let Some(spot) = recall.spot(segment)?
+            && let Some(spot) = recall.spot(segment)
         {
             if let Some(found) = recall.get(&spot) {
                 return Ok((Self::Found(spot, found), count));

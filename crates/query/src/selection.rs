@@ -31,22 +31,28 @@ impl Selection {
         Question { range, any_of, group_by, aggregates, ..Question::default() }
     }
 
-    /// The rows of the range; times ascend.
+    /// The rows of the range.
     pub(crate) fn rows(&self, segment: &Segment) -> Result<Range<usize>, QueryError> {
-        Ok(rows_in(self.range, segment.times()?))
+        rows_in(self.range, segment)
     }
 }
 
-/// The rows of a range of time; times ascend.
-pub(crate) fn rows_in(range: Option<(i64, i64)>, times: &[i64]) -> Range<usize> {
-    let Some((start, end)) = range else { return 0..times.len() };
-    // Most segments are of other days, and searching them costs more than their ends.
-    let is_other = |(first, last): (&i64, &i64)| *last < start || *first >= end;
-    if times.first().zip(times.last()).is_none_or(is_other) {
-        return 0..0;
+/// The rows of a segment in a range of time. Its times, which ascend, are read only where the range
+/// begins or ends among them: they are most of what a quick question would read.
+pub(crate) fn rows_in(
+    range: Option<(i64, i64)>,
+    segment: &Segment,
+) -> Result<Range<usize>, QueryError> {
+    let Some((first, last)) = segment.time_ends() else { return Ok(0..0) };
+    match range {
+        Some((start, end)) if last < start || first >= end => Ok(0..0),
+        Some((start, end)) if first < start || last >= end => {
+            let times = segment.times()?;
+            let first = times.partition_point(|&time| time < start);
+            Ok(first..first.max(times.partition_point(|&time| time < end)))
+        }
+        Some(_) | None => Ok(0..segment.rows()),
     }
-    let first = times.partition_point(|&time| time < start);
-    first..first.max(times.partition_point(|&time| time < end))
 }
 
 /// A selection, ready for all segments.

@@ -140,6 +140,12 @@ impl Segment {
         Ok(&self.times)
     }
 
+    /// The first and the last row's time, without reading the times of all.
+    pub fn time_ends(&self) -> Option<(i64, i64)> {
+        let (first, last) = self.times_raw.meta.range.as_ref()?;
+        Some((first.parse().ok()?, last.parse().ok()?))
+    }
+
     pub fn weights(&self) -> Result<&Weights, SegmentError> {
         self.weights_raw.check()?;
         Ok(&self.weights)
