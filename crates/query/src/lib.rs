@@ -37,6 +37,8 @@ mod sparse;
 mod states;
 mod statistics;
 mod table;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod text;
 pub mod time;
 mod value;
@@ -49,5 +51,6 @@ pub use error::QueryError;
 pub use limits::{GROUPS_DEFAULT, Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};
 pub use nearest::nearest;
 pub use selection::Selection;
+pub use sketch::Sketch;
 pub use value::Value;
 pub use values::column_values;

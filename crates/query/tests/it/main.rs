@@ -5,7 +5,6 @@
 
 mod agreement;
 mod compare;
-mod data;
 mod differs;
 mod document;
 mod export;
