@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -12,6 +13,29 @@ use crate::output::{self, count, note};
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// The widest line that is drawn; longer series are drawn by the largest of neighbouring points.
 const LINE_CHARACTERS_MAX: usize = 60;
+
+/// How an answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// The document that the server answers with
+    Json,
+    /// With a header line
+    Csv,
+    /// An Arrow IPC stream
+    Arrow,
+}
+
+impl Format {
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Table | Self::Json => "application/json",
+            Self::Csv => "text/csv",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+}
 
 /// What the server answers to a query.
 #[derive(Debug, Deserialize)]
@@ -34,8 +58,9 @@ struct Stats {
     rows_scanned: u64,
     complete: bool,
     missing: Vec<String>,
-    since: String,
-    until: String,
+    /// Nothing where no range was asked about, as in SQL.
+    since: Option<String>,
+    until: Option<String>,
 }
 
 impl Column {
@@ -78,14 +103,22 @@ fn print_stats(answer: &Answer) {
         }
     }
     let Stats { rows_scanned, complete, missing, since, until } = &answer.stats;
-    if *rows_scanned == 0 {
-        note(&format!("no rows from {since} to {until}: --since and --until choose others"));
-    } else {
-        note(&format!("of {} from {since} to {until}", count(*rows_scanned, "row")));
+    let rows = count(*rows_scanned, "row");
+    match (since, until) {
+        (Some(since), Some(until)) if *rows_scanned == 0 => {
+            note(&format!("no rows from {since} to {until}: --since and --until choose others"));
+        }
+        (Some(since), Some(until)) => note(&format!("of {rows} from {since} to {until}")),
+        (Some(_), None) | (None, _) => note(&format!("of {rows}")),
     }
     if !complete {
-        note(&format!("warning: this is incomplete: {}", missing.join("; ")));
+        warn_of_missing(&missing.join("; "));
     }
+}
+
+/// Says that an answer is incomplete.
+pub(crate) fn warn_of_missing(missing: &str) {
+    note(&format!("warning: this is incomplete: {missing}"));
 }
 
 /// A value in a table, numbers to six digits.

@@ -72,6 +72,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Category(commands::category::Action),
     Query(commands::query::Args),
+    Sql(commands::sql::Args),
     Datasets(commands::datasets::Args),
     Schema(commands::schema::Args),
     /// Set how the rows of a dataset are kept
@@ -101,6 +102,7 @@ impl Cli {
             Command::Categories(args) => commands::categories::run(&args, globals),
             Command::Category(action) => commands::category::run(&action, globals),
             Command::Query(args) => commands::query::run(&args, globals),
+            Command::Sql(args) => commands::sql::run(&args, globals),
             Command::Datasets(args) => commands::datasets::run(&args, globals),
             Command::Schema(args) => commands::schema::run(&args, globals),
             Command::Dataset(action) => commands::dataset::run(&action, globals),

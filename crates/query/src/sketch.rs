@@ -52,7 +52,8 @@ fn middle(key: i32) -> f64 {
 }
 
 impl Sketch {
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// How much memory it takes.
+    pub fn held_bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&self.weights[..])
     }
 
@@ -121,6 +122,25 @@ impl Sketch {
         }
         Some(middle(last).clamp(self.least, self.most))
     }
+
+    /// Everything about it, as numbers: for engines that move the states of aggregates themselves.
+    pub fn to_state(&self) -> Vec<f64> {
+        let is_used = |weight: &f64| *weight > 0.0;
+        let start = self.weights.iter().position(is_used).unwrap_or(0);
+        let end = self.weights.iter().rposition(is_used).map_or(start, |last| last + 1);
+        let first = self.first.saturating_add(i32::try_from(start).unwrap_or(i32::MAX));
+        let mut state = vec![f64::from(first), self.total, self.least, self.most];
+        state.extend_from_slice(&self.weights[start..end]);
+        state
+    }
+
+    /// The sketch of a state; `None` for numbers that are none.
+    pub fn from_state(state: &[f64]) -> Option<Self> {
+        let [first, total, least, most, weights @ ..] = state else { return None };
+        #[expect(clippy::cast_possible_truncation, reason = "written from an i32")]
+        let first = *first as i32;
+        Some(Self { first, weights: weights.to_vec(), total: *total, least: *least, most: *most })
+    }
 }
 
 /// The histograms of several groups, of numbers that are known to lie in a range: every bucket of
@@ -174,30 +194,6 @@ impl Bins {
         }
         sketch.least = sketch.least.min(self.range.0);
         sketch.most = sketch.most.max(self.range.1);
-    }
-
-    /// How much memory it takes.
-    pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.weights.capacity() * size_of::<f64>()
-    }
-
-    /// Everything about it, as numbers: for engines that move the states of aggregates themselves.
-    pub fn to_state(&self) -> Vec<f64> {
-        let is_used = |weight: &f64| *weight > 0.0;
-        let start = self.weights.iter().position(is_used).unwrap_or(0);
-        let end = self.weights.iter().rposition(is_used).map_or(start, |last| last + 1);
-        let first = self.first.saturating_add(i32::try_from(start).unwrap_or(i32::MAX));
-        let mut state = vec![f64::from(first), self.total, self.least, self.most];
-        state.extend_from_slice(&self.weights[start..end]);
-        state
-    }
-
-    /// The sketch of a state; `None` for numbers that are none.
-    pub fn from_state(state: &[f64]) -> Option<Self> {
-        let [first, total, least, most, weights @ ..] = state else { return None };
-        #[expect(clippy::cast_possible_truncation, reason = "written from an i32")]
-        let first = *first as i32;
-        Some(Self { first, weights: weights.to_vec(), total: *total, least: *least, most: *most })
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use perflab_model::Kind;
-use perflab_store::segment::Segment;
 
 /// The name of the rows' times.
 pub(crate) const TIME: &str = "time";
@@ -52,16 +51,16 @@ impl Content {
     }
 }
 
-/// The columns of a table of these segments: time, weight, and the others by name.
+/// The columns of a table of rows with these: time, weight, and the others by name.
 ///
 /// A name with several kinds has a column of the plain name, which is its numbers where it has
 /// integers and floats and else its first kind, and one for each kind, as in `x:float`.
-pub(crate) fn table_columns<'s>(
-    segments: impl IntoIterator<Item = &'s Segment>,
+pub(crate) fn table_columns<'n>(
+    known: impl IntoIterator<Item = (&'n str, Kind)>,
 ) -> Vec<TableColumn> {
     let mut kinds: BTreeMap<&str, BTreeSet<Kind>> = BTreeMap::new();
-    for column in segments.into_iter().flat_map(Segment::columns) {
-        kinds.entry(column.name()).or_default().insert(column.kind());
+    for (name, kind) in known {
+        kinds.entry(name).or_default().insert(kind);
     }
     let mut columns = vec![
         TableColumn::new(TIME.to_owned(), Content::Time),

@@ -1,5 +1,6 @@
 //! Running a query: what it may do, what it may cost, and where it runs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
@@ -17,26 +18,20 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
-use datafusion::sql::parser::{ExplainStatement, Statement};
-use datafusion::sql::sqlparser::ast;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use futures::StreamExt;
-use perflab_store::segment::Snapshot;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
 
-use crate::error::{SqlError, nearest};
+use crate::dataset::Dataset;
+use crate::error::SqlError;
 use crate::percentile::percentile;
-use crate::scan::{BATCH_ROWS, Progress};
+use crate::query::{NAMES_ARE_NORMALIZED, Query};
+use crate::progress::Progress;
+use crate::scan::BATCH_ROWS;
 use crate::table::Table;
 
-/// The longest query, in bytes.
-pub const SQL_BYTES_MAX: usize = 1 << 16;
-/// The most names, words and signs of a query; values and commas do not count. Planning takes the
-/// square of the depth of expressions, can't be stopped, and must not end the stack.
-pub const SQL_WORDS_MAX: usize = 1 << 11;
-/// The stack of the threads that plan and compute: enough for [`SQL_WORDS_MAX`] in each other.
+/// The stack of the threads that plan and compute: enough for [`SQL_WORDS_MAX`](crate::SQL_WORDS_MAX) in each other.
 /// What is not used takes no memory.
 const STACK_BYTES: usize = 1 << 25;
 /// How many batches of an answer wait for who takes them.
@@ -47,15 +42,10 @@ const BATCHES_WAITING_MAX: usize = 2;
 pub struct Limits {
     /// The memory of groups, sorts and joins; there is no way around it over the disk.
     pub memory_bytes: usize,
-    /// From the question to the last batch.
+    /// From the question,
+    pub started: Instant,
+    /// to the last batch.
     pub time: Duration,
-}
-
-/// The datasets that can be asked about.
-pub trait Datasets: Send + 'static {
-    fn snapshot(&self, name: &str) -> Option<Snapshot>;
-    /// All of them, to find what was meant by a name that is none.
-    fn names(&self) -> Vec<String>;
 }
 
 /// An answer as it is made. The work stops when it is dropped.
@@ -81,23 +71,23 @@ impl Rows {
     }
 }
 
-/// Asks in SQL. Returns when it is clear which columns the answer has.
+/// Asks in SQL about datasets, by the names that the query calls them. Returns when it is clear
+/// which columns the answer has, and what is missing in it.
 ///
 /// The work is done by threads of its own, one per core: it computes for long, which those that
-/// wait for connections must not.
-pub async fn execute(sql: &str, datasets: impl Datasets, limits: Limits) -> Result<Rows, SqlError> {
-    if sql.len() > SQL_BYTES_MAX {
-        return Err(SqlError::TooLong { bytes: sql.len() });
-    }
-    let words = words(sql);
-    if words > SQL_WORDS_MAX {
-        return Err(SqlError::TooManyWords { words });
-    }
+/// wait for connections must not. `held` is let go of when the work is over, which is a little
+/// later than when nobody waits for it any more.
+pub async fn execute(
+    query: Query,
+    datasets: HashMap<String, Dataset>,
+    limits: Limits,
+    held: impl Send + 'static,
+) -> Result<Rows, SqlError> {
     let (schema, schema_known) = oneshot::channel();
     let (sender, mut batches) = mpsc::channel(BATCHES_WAITING_MAX);
     let progress = Progress::default();
     let work = Work {
-        sql: sql.to_owned(),
+        query,
         datasets,
         limits,
         cores: thread::available_parallelism().map_or(1, usize::from),
@@ -106,7 +96,11 @@ pub async fn execute(sql: &str, datasets: impl Datasets, limits: Limits) -> Resu
         batches: sender,
     };
     let thread = thread::Builder::new().name("sql".to_owned());
-    thread.spawn(move || work.run()).map_err(SqlError::Threads)?;
+    let work = move || {
+        let _held = held;
+        work.run();
+    };
+    thread.spawn(work).map_err(SqlError::Threads)?;
     match schema_known.await {
         Ok(schema) => Ok(Rows { schema, batches, progress }),
         Err(_failed) => match batches.recv().await {
@@ -117,9 +111,9 @@ pub async fn execute(sql: &str, datasets: impl Datasets, limits: Limits) -> Resu
 }
 
 /// A query, and who waits for its answer.
-struct Work<D> {
-    sql: String,
-    datasets: D,
+struct Work {
+    query: Query,
+    datasets: HashMap<String, Dataset>,
     limits: Limits,
     cores: usize,
     progress: Progress,
@@ -127,7 +121,7 @@ struct Work<D> {
     batches: mpsc::Sender<Result<RecordBatch, SqlError>>,
 }
 
-impl<D: Datasets> Work<D> {
+impl Work {
     fn run(self) {
         match runtimes(self.cores) {
             Ok((watcher, workers)) => watcher.block_on(self.watched(&workers)),
@@ -138,7 +132,7 @@ impl<D: Datasets> Work<D> {
 
     /// Works until done, out of time, or nobody is there to take the answer.
     async fn watched(self, workers: &Runtime) {
-        let (limit, batches) = (self.limits.time, self.batches.clone());
+        let (limits, batches) = (self.limits, self.batches.clone());
         let mut work = workers.spawn(self.answer());
         let failed = tokio::select! {
             done = &mut work => match done {
@@ -146,7 +140,9 @@ impl<D: Datasets> Work<D> {
                 Ok(Err(error)) => Some(error),
                 Err(_panicked) => Some(SqlError::Defect),
             },
-            () = tokio::time::sleep(limit) => Some(SqlError::Time { limit }),
+            () = sleep_until(limits.started + limits.time) => {
+                Some(SqlError::Time { limit: limits.time })
+            }
             () = batches.closed() => None,
         };
         work.abort();
@@ -159,16 +155,13 @@ impl<D: Datasets> Work<D> {
         let limits = self.limits;
         let engine = |error| SqlError::of(error, limits);
         let context = context(limits, self.cores).map_err(engine)?;
-        let statement = parse(&self.sql, &context).map_err(engine)?;
-        if !reads(&statement) {
-            return Err(SqlError::NotReadOnly);
-        }
-        let references = context.state().resolve_table_references(&statement).map_err(engine)?;
-        for reference in references {
-            let table = Table::new(find(&reference, &self.datasets)?, self.progress.clone());
+        for (name, dataset) in self.datasets {
+            let table = Table::new(dataset, self.progress.clone());
+            let reference = TableReference::bare(name);
             context.register_table(reference, Arc::new(table)).map_err(engine)?;
         }
-        let plan = context.state().statement_to_plan(statement).await.map_err(engine)?;
+        let plan = context.state().statement_to_plan(self.query.statement).await;
+        let plan = plan.map_err(engine)?;
         check(&plan)?;
         let mut rows = start(&context, plan).await.map_err(engine)?;
         if self.schema.send(rows.schema()).is_err() {
@@ -202,38 +195,10 @@ fn context(limits: Limits, cores: usize) -> EngineResult<SessionContext> {
         .with_disk_manager_builder(no_disk)
         .build_arc()?;
     let mut config = SessionConfig::new().with_target_partitions(cores).with_batch_size(BATCH_ROWS);
-    // Names of columns and datasets are as they were sent, capital letters included.
-    config.options_mut().sql_parser.enable_ident_normalization = false;
+    config.options_mut().sql_parser.enable_ident_normalization = NAMES_ARE_NORMALIZED;
     let context = SessionContext::new_with_config_rt(config, runtime);
     context.register_udaf(percentile());
     Ok(context)
-}
-
-fn words(sql: &str) -> usize {
-    let is_word = |token: &Token| {
-        let is_value = matches!(token, Token::Number(..) | Token::SingleQuotedString(_));
-        !is_value && !matches!(token, Token::Comma | Token::Whitespace(_))
-    };
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize();
-    // What is wrong with others, the parser says.
-    tokens.map_or(0, |tokens| tokens.iter().filter(|token| is_word(token)).count())
-}
-
-fn parse(sql: &str, context: &SessionContext) -> EngineResult<Statement> {
-    let state = context.state();
-    let dialect = state.config_options().sql_parser.dialect;
-    state.sql_to_statement(sql, &dialect)
-}
-
-/// Whether it is of the statements that ask for something.
-fn reads(statement: &Statement) -> bool {
-    match statement {
-        Statement::Statement(statement) => {
-            matches!(**statement, ast::Statement::Query(_) | ast::Statement::ExplainTable { .. })
-        }
-        Statement::Explain(ExplainStatement { statement, .. }) => reads(statement),
-        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => false,
-    }
 }
 
 /// Refuses what does more than read inside a statement that asks.
@@ -241,18 +206,6 @@ fn check(plan: &LogicalPlan) -> Result<(), SqlError> {
     let read_only =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     read_only.verify_plan(plan).map_err(|_refused| SqlError::NotReadOnly)
-}
-
-fn find(reference: &TableReference, datasets: &impl Datasets) -> Result<Snapshot, SqlError> {
-    let found = match reference {
-        TableReference::Bare { table } => datasets.snapshot(table),
-        TableReference::Partial { .. } | TableReference::Full { .. } => None,
-    };
-    found.ok_or_else(|| {
-        let (name, names) = (reference.to_string(), datasets.names());
-        let nearest = nearest(&name, names.iter().map(String::as_str));
-        SqlError::UnknownDataset { name, nearest }
-    })
 }
 
 async fn start(

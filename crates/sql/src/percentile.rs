@@ -105,20 +105,20 @@ impl Sketches {
 
     fn resize(&mut self, groups: usize) {
         let more = groups.saturating_sub(self.sketches.len());
-        self.bytes += more * Sketch::default().bytes();
+        self.bytes += more * Sketch::default().held_bytes();
         self.sketches.resize(groups.max(self.sketches.len()), Sketch::default());
     }
 
     fn change(&mut self, group: usize, change: impl FnOnce(&mut Sketch)) {
         let sketch = &mut self.sketches[group];
-        let before = sketch.bytes();
+        let before = sketch.held_bytes();
         change(sketch);
-        self.bytes += sketch.bytes() - before;
+        self.bytes += sketch.held_bytes() - before;
     }
 
     fn emit(&mut self, emit_to: EmitTo) -> Vec<Sketch> {
         let sketches = emit_to.take_needed(&mut self.sketches);
-        self.bytes -= sketches.iter().map(Sketch::bytes).sum::<usize>();
+        self.bytes -= sketches.iter().map(Sketch::held_bytes).sum::<usize>();
         sketches
     }
 }
@@ -139,7 +139,7 @@ impl GroupsAccumulator for Sketches {
             let is_chosen = filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
             let value = number(numbers, row).filter(|value| is_chosen && !value.is_nan());
             let weight = weights.map_or(Some(1.0), |weights| number(weights, row));
-            if let (Some(value), Some(weight)) = (value, weight.filter(|weight| *weight > 0.0)) {
+            if let (Some(value), Some(weight)) = (value, weight.filter(|weight| *weight >= 0.0)) {
                 self.change(group, |sketch| sketch.add(value, weight));
             }
         }

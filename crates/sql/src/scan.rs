@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -14,24 +13,10 @@ use perflab_store::segment::Segment;
 
 use crate::column::Column;
 use crate::columns::Content;
+use crate::progress::Progress;
 
 /// The most rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 8192;
-
-/// How far a query is. Clones are of the same query.
-#[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<AtomicU64>);
-
-impl Progress {
-    /// How many rows were read so far.
-    pub fn rows_scanned(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, rows: usize) {
-        self.0.fetch_add(rows as u64, Ordering::Relaxed);
-    }
-}
 
 /// Rows of a segment that follow each other.
 #[derive(Debug, Clone)]
@@ -118,7 +103,7 @@ impl Iterator for Batches {
         }
         let rows = self.rows.start..self.rows.end.min(self.rows.start + BATCH_ROWS);
         self.rows.start = rows.end;
-        self.progress.add(rows.len());
+        self.progress.add_rows(rows.len());
         Some(self.batch(rows))
     }
 }

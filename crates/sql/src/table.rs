@@ -7,33 +7,37 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::DFSchema;
 use datafusion::datasource::TableType;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use perflab_store::segment::{Segment, Snapshot};
+use perflab_store::Reach;
+use perflab_store::segment::Segment;
 
 use crate::column::damaged;
 use crate::columns::{Content, TableColumn, table_columns};
+use crate::dataset::{Dataset, Source};
+use crate::progress::Progress;
 use crate::prune::{Statistics, time_range};
-use crate::scan::{Piece, Progress, Share, shared};
+use crate::scan::{Piece, Share, shared};
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    segments: Vec<Arc<Segment>>,
+    source: Arc<dyn Source>,
     columns: Vec<TableColumn>,
     schema: SchemaRef,
     progress: Progress,
 }
 
 impl Table {
-    pub(crate) fn new(snapshot: Snapshot, progress: Progress) -> Self {
-        let columns = table_columns(snapshot.segments.iter().map(AsRef::as_ref));
+    pub(crate) fn new(dataset: Dataset, progress: Progress) -> Self {
+        let known = dataset.columns.iter().map(|(name, kind)| (name.as_str(), *kind));
+        let columns = table_columns(known);
         let fields: Vec<_> = columns.iter().map(|column| column.field.clone()).collect();
         let schema = Arc::new(Schema::new(fields));
-        Self { segments: snapshot.segments, columns, schema, progress }
+        Self { source: dataset.source, columns, schema, progress }
     }
 
     /// The rows that may meet the conditions. All that meet the conditions on time do.
@@ -41,8 +45,9 @@ impl Table {
         let ranges = conditions.iter().filter_map(time_range);
         let both = |a: (i64, i64), b: (i64, i64)| (a.0.max(b.0), a.1.min(b.1));
         let (first, last) = ranges.fold((i64::MIN, i64::MAX), both);
+        let segments = self.segments(first, last)?;
         let mut pieces = Vec::new();
-        for (segment, is_kept) in self.segments.iter().zip(self.kept(state, conditions)?) {
+        for (segment, is_kept) in segments.iter().zip(self.kept(&segments, state, conditions)?) {
             if !is_kept {
                 continue;
             }
@@ -54,16 +59,31 @@ impl Table {
         Ok(pieces)
     }
 
+    /// All with rows of these times, and maybe others.
+    fn segments(&self, first: i64, last: i64) -> Result<Vec<Arc<Segment>>> {
+        let snapshot = self.source.snapshot(Reach::Times(first, last.saturating_add(1)));
+        // Shared, because the engine only lends errors.
+        let snapshot = snapshot
+            .map_err(|error| DataFusionError::External(Box::new(Arc::new(error))))?;
+        self.progress.add_missing(&snapshot.missing);
+        Ok(snapshot.segments)
+    }
+
     /// For each segment, whether rows of it may meet the conditions.
-    fn kept(&self, state: &dyn Session, conditions: &[Expr]) -> Result<Vec<bool>> {
+    fn kept(
+        &self,
+        segments: &[Arc<Segment>],
+        state: &dyn Session,
+        conditions: &[Expr],
+    ) -> Result<Vec<bool>> {
         let others = conditions.iter().filter(|condition| time_range(condition).is_none());
         let Some(condition) = conjunction(others.cloned()) else {
-            return Ok(vec![true; self.segments.len()]);
+            return Ok(vec![true; segments.len()]);
         };
         let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
         let condition = state.create_physical_expr(condition, &schema)?;
         let builder = PruningPredicateBuilder::new().with_file_schema(Arc::clone(&self.schema));
-        let statistics = Statistics { segments: &self.segments, columns: &self.columns };
+        let statistics = Statistics { segments, columns: &self.columns };
         builder.try_build(condition)?.prune(&statistics)
     }
 }

@@ -9,7 +9,7 @@ use perflab_query::text::{TextError, parse_condition, split_list};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Format};
 use crate::cli::Globals;
 use crate::client::{Call, Client, LONG_ANSWER_TIMEOUT, refusal};
 use crate::commands::ask;
@@ -144,28 +144,6 @@ impl From<Shape> for View {
             Shape::Samples => Self::Samples,
             Shape::Tree => Self::Tree,
             Shape::Graph => Self::Graph,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Table,
-    /// The document that the server answers with
-    Json,
-    /// With a header line
-    Csv,
-    /// An Arrow IPC stream
-    Arrow,
-}
-
-impl Format {
-    fn media_type(self) -> &'static str {
-        match self {
-            Self::Table | Self::Json => "application/json",
-            Self::Csv => "text/csv",
-            Self::Arrow => "application/vnd.apache.arrow.stream",
         }
     }
 }

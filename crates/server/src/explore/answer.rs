@@ -11,7 +11,8 @@ use arrow::array::{
 use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use perflab_model::Nanos;
@@ -24,11 +25,14 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::error::ApiError;
 
 /// What the format field of an answer says.
-const FORMAT: &str = "perflab.answer/1";
+pub(super) const FORMAT: &str = "perflab.answer/1";
 
 const JSON: &str = "application/json";
 const CSV: &str = "text/csv";
 const ARROW: &str = "application/vnd.apache.arrow.stream";
+
+/// The header that says what is missing: not every form of an answer has room for it.
+const MISSING: HeaderName = HeaderName::from_static("perflab-missing");
 
 /// How an answer is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,18 +63,31 @@ impl Form {
     }
 
     pub(super) fn response(self, answered: &Answered) -> Result<Response, ApiError> {
-        let (kind, body) = match self {
+        let body = match self {
             Self::Json => {
                 let json = serde_json::to_vec(&answered.document());
-                (JSON, json.map_err(|error| ApiError::failed(&error))?)
+                json.map_err(|error| ApiError::failed(&error))?
             }
-            Self::Csv => (
-                "text/csv; charset=utf-8",
-                answered.csv().map_err(|error| ApiError::failed(&error))?,
-            ),
-            Self::Arrow => (ARROW, answered.arrow().map_err(|error| ApiError::failed(&error))?),
+            Self::Csv => answered.csv().map_err(|error| ApiError::failed(&error))?,
+            Self::Arrow => answered.arrow().map_err(|error| ApiError::failed(&error))?,
         };
-        Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
+        Ok(self.around(body, &answered.missing))
+    }
+
+    /// The response with this body.
+    pub(super) fn around(self, body: impl Into<Body>, missing: &[String]) -> Response {
+        let kind = match self {
+            Self::Json => JSON,
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Arrow => ARROW,
+        };
+        let mut response = ([(header::CONTENT_TYPE, kind)], body.into()).into_response();
+        if !missing.is_empty()
+            && let Ok(missing) = HeaderValue::try_from(missing.join("; "))
+        {
+            response.headers_mut().insert(MISSING, missing);
+        }
+        response
     }
 }
 
@@ -84,44 +101,59 @@ pub(super) struct Answered {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    format: &'static str,
-    columns: Vec<Column<'a>>,
-    rows: Vec<Row<'a>>,
+pub(super) struct Document<'a, R> {
+    pub(super) format: &'static str,
+    pub(super) columns: Vec<Column<'a>>,
+    pub(super) rows: Vec<R>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    other: Option<BTreeMap<&'a str, Shown<'a>>>,
+    pub(super) other: Option<BTreeMap<&'a str, Shown<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<BTreeMap<&'a str, Shown<'a>>>,
-    stats: Stats<'a>,
+    pub(super) total: Option<BTreeMap<&'a str, Shown<'a>>>,
+    pub(super) stats: Stats<'a>,
 }
 
 #[derive(Serialize)]
-struct Column<'a> {
+pub(super) struct Column<'a> {
     name: &'a str,
     kind: &'static str,
 }
 
 impl<'a> Column<'a> {
-    fn of(column: &'a TableColumn) -> Self {
+    pub(super) fn of(column: &'a TableColumn) -> Self {
         Self { name: &column.name, kind: column.kind.as_str() }
     }
 }
 
 #[derive(Serialize)]
-struct Stats<'a> {
+pub(super) struct Stats<'a> {
     rows_scanned: u64,
     elapsed_ns: u64,
     complete: bool,
     missing: &'a [String],
+    #[serde(flatten)]
+    range: Option<ShownRange>,
+}
+
+/// The times that were asked about.
+#[derive(Serialize)]
+struct ShownRange {
     since: String,
     until: String,
 }
 
+impl<'a> Stats<'a> {
+    /// Of an answer about no range in particular.
+    pub(super) fn new(rows_scanned: u64, elapsed: Duration, missing: &'a [String]) -> Self {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        Self { rows_scanned, elapsed_ns, complete: missing.is_empty(), missing, range: None }
+    }
+}
+
 /// A row as an object, its columns in their order.
-struct Row<'a> {
-    columns: &'a [TableColumn],
-    values: &'a [Value],
-    zone: &'a TimeZone,
+pub(super) struct Row<'a> {
+    pub(super) columns: &'a [TableColumn],
+    pub(super) values: &'a [Value],
+    pub(super) zone: &'a TimeZone,
 }
 
 impl Serialize for Row<'_> {
@@ -135,7 +167,7 @@ impl Serialize for Row<'_> {
 }
 
 /// A value, times in the zone that was asked for.
-struct Shown<'a> {
+pub(super) struct Shown<'a> {
     value: &'a Value,
     zone: &'a TimeZone,
 }
@@ -162,7 +194,7 @@ fn in_zone(nanos: i64, zone: &TimeZone) -> InZone<'_> {
 }
 
 /// A value as text; lists as JSON, since their items may hold anything.
-fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
+pub(super) fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
     match value {
         Value::Null => None,
         Value::Int(number) => Some(number.to_string()),
@@ -174,7 +206,7 @@ fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
 }
 
 impl Answered {
-    fn document(&self) -> Document<'_> {
+    fn document(&self) -> Document<'_, Row<'_>> {
         let document::Answered { table, zone, range, rows_scanned } = &self.answer;
         let time = |time| InZone { time, zone }.to_string();
         let row = |values| Row { columns: &table.columns, values, zone };
@@ -185,12 +217,8 @@ impl Answered {
             other: table.other.as_deref().map(|other| metered(other, zone)),
             total: table.total.as_deref().map(|total| metered(total, zone)),
             stats: Stats {
-                rows_scanned: *rows_scanned,
-                elapsed_ns: u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX),
-                complete: self.missing.is_empty(),
-                missing: &self.missing,
-                since: time(range.start),
-                until: time(range.end),
+                range: Some(ShownRange { since: time(range.start), until: time(range.end) }),
+                ..Stats::new(*rows_scanned, self.elapsed, &self.missing)
             },
         }
     }

@@ -1,8 +1,15 @@
 //! What tables look like, and what is left unread.
 
-use perflab_query::testing::{Cell, Row};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
-use crate::rig::{Known, ask, dataset, row, rows_scanned, string};
+use perflab_model::Kind;
+use perflab_query::testing::{Cell, Row};
+use perflab_sql::{Dataset, Source, SqlError};
+use perflab_store::segment::Snapshot;
+use perflab_store::{Reach, SnapshotError};
+
+use crate::rig::{Known, ask, dataset, error, limits, row, rows_scanned, start, string};
 
 fn names(items: &[&str]) -> Vec<String> {
     items.iter().map(|&item| item.to_owned()).collect()
@@ -64,6 +71,57 @@ fn a_name_that_was_sent_comes_before_one_that_is_made() {
     let cells = [("x", Cell::Int(1)), ("x", string("one")), ("x:string", Cell::Float(0.5))];
     let known = dataset("d", &[vec![row(1, &cells)]]);
     assert_eq!(ask(r#"SELECT "x:string", "x:int" FROM d"#, &known), ["0.5|1"]);
+}
+
+#[test]
+fn a_column_of_rows_that_are_gone_is_null() {
+    let mut known = dataset("d", &[vec![row(1, &[("x", Cell::Int(1))])]]);
+    let columns = &mut known.get_mut("d").unwrap().columns;
+    columns.push(("old".to_owned(), Kind::String));
+    assert_eq!(ask("SELECT x, old FROM d", &known), ["1|"]);
+}
+
+/// Rows of no time, of which it says what was asked for.
+#[derive(Debug, Default)]
+struct Asked(Mutex<Vec<Reach>>);
+
+impl Source for Asked {
+    fn snapshot(&self, reach: Reach) -> Result<Snapshot, SnapshotError> {
+        self.0.lock().unwrap().push(reach);
+        Ok(Snapshot { missing: vec!["some".to_owned()], ..Snapshot::default() })
+    }
+}
+
+#[test]
+fn only_rows_of_the_time_are_asked_for() {
+    let asked = Arc::new(Asked::default());
+    let dataset = Dataset { columns: Vec::new(), source: Arc::clone(&asked) as _ };
+    let known = HashMap::from([("d".to_owned(), dataset)]);
+    let sql = "SELECT weight FROM d WHERE time >= to_timestamp_nanos(5) AND time < \
+        to_timestamp_nanos(7) UNION ALL SELECT weight FROM d";
+    let rows = start(sql, &known, limits(), ()).unwrap();
+    assert_eq!(rows.progress().missing(), ["some", "some"]);
+    let reaches = asked.0.lock().unwrap().clone();
+    assert_eq!(reaches, [Reach::Times(5, 7), Reach::Times(i64::MIN, i64::MAX)]);
+}
+
+/// Rows that can't be had.
+#[derive(Debug)]
+struct Unknown;
+
+impl Source for Unknown {
+    fn snapshot(&self, _reach: Reach) -> Result<Snapshot, SnapshotError> {
+        Err(SnapshotError::Unknown { dataset: "d".to_owned() })
+    }
+}
+
+#[test]
+fn why_there_are_no_rows_is_said() {
+    let dataset = Dataset { columns: Vec::new(), source: Arc::new(Unknown) };
+    let known = HashMap::from([("d".to_owned(), dataset)]);
+    let found = error("SELECT count(weight) FROM d JOIN d e ON d.time = e.time", &known, limits());
+    assert!(matches!(found, SqlError::Snapshot(_)), "{found:?}");
+    assert_eq!(found.to_string(), "there is no dataset `d`");
 }
 
 /// Four segments of a thousand rows, each of its own thousand nanoseconds.
