@@ -34,8 +34,9 @@ struct Stats {
     rows_scanned: u64,
     complete: bool,
     missing: Vec<String>,
-    since: String,
-    until: String,
+    /// Nothing where no range was asked about, as in SQL.
+    since: Option<String>,
+    until: Option<String>,
 }
 
 impl Column {
@@ -98,13 +99,16 @@ fn print_stats(answer: &Answer) {
         }
     }
     let Stats { rows_scanned, complete, missing, since, until } = &answer.stats;
-    if *rows_scanned == 0 {
-        note(&format!("no rows from {since} to {until}: --since and --until choose others"));
-    } else {
-        note(&format!("of {} from {since} to {until}", count(*rows_scanned, "row")));
+    let rows = count(*rows_scanned, "row");
+    match (since, until) {
+        (Some(since), Some(until)) if *rows_scanned == 0 => {
+            note(&format!("no rows from {since} to {until}: --since and --until choose others"));
+        }
+        (Some(since), Some(until)) => note(&format!("of {rows} from {since} to {until}")),
+        (Some(_), None) | (None, _) => note(&format!("of {rows}")),
     }
     if !complete {
-        note(&format!("warning: this is incomplete: {}", missing.join("; ")));
+        warn_of_missing(&missing.join("; "));
     }
 }
 
@@ -118,6 +122,11 @@ fn exact(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     }
+}
+
+/// Says that an answer is incomplete.
+pub(crate) fn warn_of_missing(missing: &str) {
+    note(&format!("warning: this is incomplete: {missing}"));
 }
 
 /// A value in a table, numbers to six digits.

@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Query(commands::query::Args),
     Compare(commands::compare::Args),
     Export(commands::export::Args),
+    Sql(commands::sql::Args),
     Datasets(commands::datasets::Args),
     Schema(commands::schema::Args),
     /// Set how the rows of a dataset are kept
@@ -106,6 +107,7 @@ impl Cli {
             Command::Query(args) => commands::query::run(&args, globals),
             Command::Compare(args) => commands::compare::run(&args, globals),
             Command::Export(args) => commands::export::run(&args, globals),
+            Command::Sql(args) => commands::sql::run(&args, globals),
             Command::Datasets(args) => commands::datasets::run(&args, globals),
             Command::Schema(args) => commands::schema::run(&args, globals),
             Command::Dataset(action) => commands::dataset::run(&action, globals),

@@ -120,7 +120,7 @@ fn table(listing: &Listing<'_>) -> String {
 /// Rows under heads, of which some are of numbers.
 pub(crate) fn grid(heads: Vec<(String, bool)>, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING);
+    table.load_preset(presets::NOTHING);
     // In a file or a pipe nobody wants lines broken.
     table.set_content_arrangement(if is_terminal() {
         ContentArrangement::Dynamic

@@ -37,6 +37,8 @@ mod sparse;
 mod states;
 mod statistics;
 mod table;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod text;
 pub mod time;
 mod value;
@@ -47,7 +49,8 @@ pub use cache::{CACHE_BYTES_DEFAULT, Cache};
 pub use engine::{Answer, AnswerRow, answer, answer_by};
 pub use error::QueryError;
 pub use limits::{GROUPS_DEFAULT, Limits, MEMORY_BYTES_DEFAULT, Stop, Thresholds};
-pub use nearest::nearest;
+pub use nearest::{did_you_mean, nearest};
 pub use selection::Selection;
+pub use sketch::Sketch;
 pub use value::Value;
 pub use values::column_values;

@@ -15,7 +15,7 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
 }
 
 /// What an error ends in: a question where there is a near name, else nothing.
-pub(crate) fn did_you_mean(nearest: Option<&str>) -> String {
+pub fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 

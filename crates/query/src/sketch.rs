@@ -14,7 +14,7 @@ const GROWTH: usize = 64;
 
 /// The weights of values, by bucket.
 #[derive(Debug, Clone)]
-pub(crate) struct Sketch {
+pub struct Sketch {
     /// The key of the first of `weights`.
     first: i32,
     weights: Vec<f64>,
@@ -52,14 +52,15 @@ fn middle(key: i32) -> f64 {
 }
 
 impl Sketch {
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// How much memory it takes.
+    pub fn held_bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&self.weights[..])
     }
 
     /// # Panics
     /// Never: the key is among the buckets once they have grown.
     #[inline]
-    pub(crate) fn add(&mut self, value: f64, weight: f64) {
+    pub fn add(&mut self, value: f64, weight: f64) {
         let key = key(value);
         self.total += weight;
         self.least = self.least.min(value);
@@ -88,7 +89,7 @@ impl Sketch {
         self.weights[place] += weight;
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for (key, &weight) in (other.first..).zip(&other.weights) {
             if weight > 0.0 {
                 self.add_growing(key, weight);
@@ -100,7 +101,7 @@ impl Sketch {
     }
 
     /// The value at or below which this part of the weight lies; `None` without weight.
-    pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
+    pub fn quantile(&self, part: f64) -> Option<f64> {
         if self.total <= 0.0 {
             return None;
         }
@@ -120,6 +121,25 @@ impl Sketch {
             }
         }
         Some(middle(last).clamp(self.least, self.most))
+    }
+
+    /// Everything about it, as numbers: for engines that move the states of aggregates themselves.
+    pub fn to_state(&self) -> Vec<f64> {
+        let is_used = |weight: &f64| *weight > 0.0;
+        let start = self.weights.iter().position(is_used).unwrap_or(0);
+        let end = self.weights.iter().rposition(is_used).map_or(start, |last| last + 1);
+        let first = self.first.saturating_add(i32::try_from(start).unwrap_or(i32::MAX));
+        let mut state = vec![f64::from(first), self.total, self.least, self.most];
+        state.extend_from_slice(&self.weights[start..end]);
+        state
+    }
+
+    /// The sketch of a state; `None` for numbers that are none.
+    pub fn from_state(state: &[f64]) -> Option<Self> {
+        let [first, total, least, most, weights @ ..] = state else { return None };
+        #[expect(clippy::cast_possible_truncation, reason = "written from an i32")]
+        let first = *first as i32;
+        Some(Self { first, weights: weights.to_vec(), total: *total, least: *least, most: *most })
     }
 }
 
@@ -206,7 +226,7 @@ mod tests {
             for (index, (value, weight)) in values.iter().enumerate() {
                 if index < cut { left.add(*value, *weight) } else { right.add(*value, *weight) }
             }
-            left.merge(&right);
+            left.merge(&Sketch::from_state(&right.to_state()).unwrap());
             let (found, expected) = (left.quantile(part).unwrap(), exact(&mut values, part));
             prop_assert!((found - expected).abs() <= expected.abs() * 0.008 + 1e-300, "{found} {expected}");
         }

@@ -102,6 +102,8 @@ impl fmt::Display for ApiError {
     }
 }
 
+impl Error for ApiError {}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let is_token = self.status == StatusCode::UNAUTHORIZED;

@@ -15,6 +15,7 @@ pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod shims;
 pub(crate) mod spool;
+pub(crate) mod sql;
 pub(crate) mod tail;
 pub(crate) mod thrift;
 pub(crate) mod token;

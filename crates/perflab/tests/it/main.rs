@@ -25,6 +25,7 @@ mod serve;
 mod setup;
 mod shims;
 mod spool;
+mod sql;
 mod tail;
 mod thrift;
 mod token;

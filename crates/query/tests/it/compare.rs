@@ -6,7 +6,7 @@ use perflab_query::{Limits, Selection, Value, answer};
 use perflab_store::segment::Snapshot;
 use proptest::prelude::*;
 
-use crate::data::{Cell, Row, row, segment_of};
+use perflab_query::testing::{Cell, Row, row, segment_of};
 
 fn measured(time: i64, weight: f64, group: &str, value: f64) -> Row {
     let cells = vec![

@@ -5,7 +5,7 @@ use perflab_query::document::{AskError, Comparison, Table, answer_comparison};
 use perflab_query::{Limits, Value};
 use perflab_store::segment::Snapshot;
 
-use crate::data::{Cell, Row, segment_of};
+use perflab_query::testing::{Cell, Row, segment_of};
 
 const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
 const DAY: i64 = 86_400_000_000_000;

@@ -6,7 +6,7 @@ use perflab_query::{Limits, Selection, Value};
 use perflab_store::segment::Snapshot;
 use proptest::prelude::*;
 
-use crate::data::{Cell, Row, row, segment_of};
+use perflab_query::testing::{Cell, Row, row, segment_of};
 
 fn of(side: &str) -> Selection {
     let condition = Condition { column: "side".to_owned(), test: Test::In(vec![side.to_owned()]) };

@@ -6,7 +6,7 @@ use perflab_query::text::parse_condition;
 use perflab_query::{Limits, Value};
 use perflab_store::segment::Snapshot;
 
-use crate::data::{Cell, Row, segment_of};
+use perflab_query::testing::{Cell, Row, segment_of};
 
 const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
 const MINUTE: i64 = 60_000_000_000;

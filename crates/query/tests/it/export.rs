@@ -11,8 +11,8 @@ use perflab_query::views::{Fold, NODES_MAX, Tree, tree};
 use perflab_query::{Limits, Selection};
 use perflab_store::segment::Snapshot;
 
-use crate::data::segment_of;
 use crate::views::{question, stack_row};
+use perflab_query::testing::segment_of;
 
 fn example(is_diff: bool) -> Tree {
     let rows = [

@@ -7,7 +7,7 @@ use perflab_query::{Limits, QueryError, Selection, Value, answer};
 use perflab_store::segment::Snapshot;
 use proptest::prelude::*;
 
-use crate::data::{Cell, Row, row, segment_of};
+use perflab_query::testing::{Cell, Row, row, segment_of};
 
 fn with(snapshot: &Snapshot, text: &str) -> Result<Snapshot, QueryError> {
     let expression = Expression::parse(text).unwrap();

@@ -7,7 +7,7 @@ use perflab_query::algebra::{Aggregate, Dimension, Order, Question, Top};
 use perflab_query::{Limits, Stop, Thresholds, answer, answer_by};
 use perflab_store::segment::Snapshot;
 
-use crate::data::{Cell, Row, segment_of};
+use perflab_query::testing::{Cell, Row, segment_of};
 
 /// As many groups as rows.
 fn snapshot(rows: i64) -> Snapshot {

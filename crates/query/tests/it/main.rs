@@ -6,7 +6,6 @@
 mod agreement;
 mod compare;
 mod comparison;
-mod data;
 mod differs;
 mod document;
 mod export;

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use perflab_query::algebra::{Aggregate, Comparison, Condition, Dimension, Question, Test};
+use perflab_query::testing::{Cell, Row};
 use perflab_query::{AnswerRow, Value};
 use regex::Regex;
-
-use crate::data::{Cell, Row};
 
 pub(crate) fn answer(question: &Question, rows: &[Row]) -> Vec<AnswerRow> {
     let floats = float_names(rows);

@@ -6,7 +6,7 @@ use perflab_query::column_values;
 use perflab_store::segment::Snapshot;
 use proptest::prelude::*;
 
-use crate::data::{Cell, Row, segment_of};
+use perflab_query::testing::{Cell, Row, segment_of};
 
 fn row(cells: &[(&str, Cell)]) -> Row {
     let cells = cells.iter().map(|(name, cell)| ((*name).to_owned(), cell.clone())).collect();

@@ -13,7 +13,7 @@ use perflab_query::views::{
 use perflab_query::{Limits, QueryError, Selection, Stop};
 use perflab_store::segment::Snapshot;
 
-use crate::data::{Cell, Row, segment_of};
+use perflab_query::testing::{Cell, Row, segment_of};
 
 type View = fn(&Snapshot, &Limits) -> Result<(), QueryError>;
 

@@ -12,7 +12,7 @@ use perflab_query::{Limits, Selection, Value, answer};
 use perflab_store::segment::{Snapshot, Vocabularies};
 use proptest::prelude::*;
 
-use crate::data::{Cell, Row, row, segment_of};
+use perflab_query::testing::{Cell, Row, row, segment_of};
 
 /// A row with a stack.
 pub(crate) fn stack_row(time: i64, weight: f64, frames: &[&str]) -> Row {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 /// What the format field of an answer says.
-const FORMAT: &str = "perflab.answer/1";
+pub(super) const FORMAT: &str = "perflab.answer/1";
 
 /// An answer and what it came from.
 #[derive(Debug)]
@@ -25,44 +25,59 @@ pub(super) struct Answered {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    format: &'static str,
-    columns: Vec<Column<'a>>,
-    rows: Vec<Row<'a>>,
+pub(super) struct Document<'a, R> {
+    pub(super) format: &'static str,
+    pub(super) columns: Vec<Column<'a>>,
+    pub(super) rows: Vec<R>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    other: Option<BTreeMap<&'a str, Shown<'a>>>,
+    pub(super) other: Option<BTreeMap<&'a str, Shown<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<BTreeMap<&'a str, Shown<'a>>>,
-    stats: Stats<'a>,
+    pub(super) total: Option<BTreeMap<&'a str, Shown<'a>>>,
+    pub(super) stats: Stats<'a>,
 }
 
 #[derive(Serialize)]
-struct Column<'a> {
+pub(super) struct Column<'a> {
     name: &'a str,
     kind: &'static str,
 }
 
 impl<'a> Column<'a> {
-    fn of(column: &'a TableColumn) -> Self {
+    pub(super) fn of(column: &'a TableColumn) -> Self {
         Self { name: &column.name, kind: column.kind.as_str() }
     }
 }
 
 #[derive(Serialize)]
-struct Stats<'a> {
+pub(super) struct Stats<'a> {
     rows_scanned: u64,
     elapsed_ns: u64,
     complete: bool,
     missing: &'a [String],
+    #[serde(flatten)]
+    range: Option<ShownRange>,
+}
+
+/// The times that were asked about.
+#[derive(Serialize)]
+struct ShownRange {
     since: String,
     until: String,
 }
 
+impl<'a> Stats<'a> {
+    /// Of an answer about no range in particular.
+    pub(super) fn new(rows_scanned: u64, elapsed: Duration, missing: &'a [String]) -> Self {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        Self { rows_scanned, elapsed_ns, complete: missing.is_empty(), missing, range: None }
+    }
+}
+
 /// A row as an object, its columns in their order.
-struct Row<'a> {
-    columns: &'a [TableColumn],
-    values: &'a [Value],
-    zone: &'a TimeZone,
+pub(super) struct Row<'a> {
+    pub(super) columns: &'a [TableColumn],
+    pub(super) values: &'a [Value],
+    pub(super) zone: &'a TimeZone,
 }
 
 impl Serialize for Row<'_> {
@@ -76,7 +91,7 @@ impl Serialize for Row<'_> {
 }
 
 /// A value, times in the zone that was asked for.
-struct Shown<'a> {
+pub(super) struct Shown<'a> {
     value: &'a Value,
     zone: &'a TimeZone,
 }
@@ -115,7 +130,7 @@ pub(super) fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
 }
 
 impl Answered {
-    fn document(&self) -> Document<'_> {
+    fn document(&self) -> Document<'_, Row<'_>> {
         let document::Answered { table, zone, range, rows_scanned, tree: _ } = &self.answer;
         let time = |time| InZone { time, zone }.to_string();
         let row = |values| Row { columns: &table.columns, values, zone };
@@ -126,12 +141,8 @@ impl Answered {
             other: table.other.as_deref().map(|other| metered(other, zone)),
             total: table.total.as_deref().map(|total| metered(total, zone)),
             stats: Stats {
-                rows_scanned: *rows_scanned,
-                elapsed_ns: u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX),
-                complete: self.missing.is_empty(),
-                missing: &self.missing,
-                since: time(range.start),
-                until: time(range.end),
+                range: Some(ShownRange { since: time(range.start), until: time(range.end) }),
+                ..Stats::new(*rows_scanned, self.elapsed, &self.missing)
             },
         }
     }

@@ -19,12 +19,11 @@ use perflab_query::document::{DOCUMENT_BYTES_MAX, Document, each_rows, times_tou
 use perflab_query::{Limits, QueryError, Stop};
 use perflab_store::{Access, Reach};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 
 use super::arrays::{batch, parquet_writer};
 use super::form::PARQUET;
 use super::rows::Readable;
-use super::run::refused;
+use super::run::{refused, turn};
 use crate::access::Known;
 use crate::error::ApiError;
 use crate::state::Server;
@@ -43,10 +42,7 @@ pub(crate) async fn post_export(
     let document = Document::from_json(&received.bytes)
         .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
     // It has a turn like any query, but then all the time that its reader takes.
-    let waiting = Arc::clone(&server.queries).acquire_owned();
-    let Ok(Ok(turn)) = timeout(server.settings.limits.query_timeout, waiting).await else {
-        return Err(ApiError::too_busy("too many queries are answered at the moment"));
-    };
+    let turn = turn(&server).await?;
     let (pieces, sent) = mpsc::channel(PIECES_MAX);
     let (begin, begun) = oneshot::channel();
     tokio::task::spawn_blocking(move || {

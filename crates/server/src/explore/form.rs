@@ -1,8 +1,9 @@
 //! Which form an answer is wanted in: by `?format=`, or else by `Accept`.
 
+use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use perflab_query::export::{TreeFormat, export};
 use serde::Deserialize;
@@ -38,6 +39,9 @@ const FORMS: [(Form, &str, &str); 9] = [
     (Form::Tree(TreeFormat::Pprof), "pprof", "application/octet-stream"),
     (Form::Tree(TreeFormat::Svg), "svg", "image/svg+xml"),
 ];
+
+/// The header that says what is missing: not every form of an answer has room for it.
+const MISSING: HeaderName = HeaderName::from_static("perflab-missing");
 
 const HINT: &str = "formats are json, csv, arrow, parquet and, of trees, folded, speedscope, firefox, \
                     pprof and svg";
@@ -112,7 +116,19 @@ impl Form {
                     .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?
             }
         };
-        Ok(([(header::CONTENT_TYPE, self.content_type())], body).into_response())
+        Ok(self.around(body, &answered.missing))
+    }
+
+    /// The response with this body.
+    pub(super) fn around(self, body: impl Into<Body>, missing: &[String]) -> Response {
+        let content_type = [(header::CONTENT_TYPE, self.content_type())];
+        let mut response = (content_type, body.into()).into_response();
+        if !missing.is_empty()
+            && let Ok(missing) = HeaderValue::try_from(missing.join("; "))
+        {
+            response.headers_mut().insert(MISSING, missing);
+        }
+        response
     }
 }
 

@@ -1,7 +1,7 @@
-//! Asking about rows: queries, datasets, values, links.
+//! Asking about rows: queries, SQL, datasets, values, links.
 //!
 //! A query is work for many cores and much memory, so only [`ServerLimits::queries_max`] run at
-//! once, each on a blocking thread that the engine spreads over the cores; the others wait.
+//! once, each on threads of its own that spread over the cores; the others wait.
 //!
 //! [`ServerLimits::queries_max`]: crate::ServerLimits::queries_max
 
@@ -15,6 +15,7 @@ mod page;
 mod rows;
 mod run;
 mod scuba;
+mod sql;
 mod values;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) fn routes(server: &Arc<Server>) -> Router<Arc<Server>> {
         .route("/api/query", post(run::post_query))
         .route("/api/compare", post(run::post_compare))
         .route("/api/export", post(export::post_export))
+        .route("/api/sql", post(sql::post_sql))
         .route("/api/datasets", get(datasets::get_datasets))
         .route("/api/datasets/{*name}", get(datasets::get_dataset).merge(change))
         .route("/api/columns/values", get(values::get_values))

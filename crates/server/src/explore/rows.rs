@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use perflab_model::{CategoryName, Kind};
 use perflab_query::document::Columns;
-use perflab_query::nearest;
+use perflab_query::{did_you_mean, nearest};
 use perflab_store::segment::Snapshot;
 use perflab_store::{Access, Home, Reach, SnapshotError, ThawError};
 
@@ -46,8 +46,7 @@ impl Readable {
         if known.contains(&dataset) {
             return Ok(Self { dataset });
         }
-        let nearest = nearest(&dataset, known.iter().map(String::as_str));
-        let meant = nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+        let meant = did_you_mean(nearest(&dataset, known.iter().map(String::as_str)));
         let message = format!("there is no dataset `{dataset}`{meant}");
         Err(ApiError::new(StatusCode::NOT_FOUND, message))
     }
@@ -65,15 +64,25 @@ impl Readable {
         reach: Reach,
         stop: &dyn Fn() -> bool,
     ) -> Result<Snapshot, ApiError> {
+        self.try_snapshot(home, reach, stop).map_err(|error| no_snapshot(&error))
+    }
+
+    /// The same, for whoever tells people later why there are none.
+    pub(super) fn try_snapshot(
+        &self,
+        home: &Home,
+        reach: Reach,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Snapshot, SnapshotError> {
         // Whether it is current by then is up to the snapshot to say.
         home.wait_until_current(REPLAY_WAIT);
-        home.snapshot_of(&self.dataset, reach, stop).map_err(|error| refused(&error))
+        home.snapshot_of(&self.dataset, reach, stop)
     }
 }
 
 /// Too many cold rows are the question's fault, lack of time or room the moment's, all else this
 /// machine's.
-fn refused(error: &SnapshotError) -> ApiError {
+pub(super) fn no_snapshot(error: &SnapshotError) -> ApiError {
     match error {
         SnapshotError::TooMuchCold { .. } => ApiError::caused_by(StatusCode::BAD_REQUEST, error),
         SnapshotError::Stopped { .. }

@@ -14,6 +14,7 @@ use perflab_query::document::{
 use perflab_query::{Limits, QueryError, Stop};
 use perflab_store::segment::Snapshot;
 use perflab_store::{Access, Home, Reach};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +86,17 @@ async fn respond<D: Send + 'static>(
     form.response(&answered)
 }
 
+/// Waits until a query may be answered.
+pub(super) async fn turn(server: &Server) -> Result<OwnedSemaphorePermit, ApiError> {
+    let turn = Arc::clone(&server.queries).acquire_owned();
+    match timeout(server.settings.limits.query_timeout, turn).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_)) | Err(_) => {
+            Err(ApiError::too_busy("too many queries are answered at the moment"))
+        }
+    }
+}
+
 /// Answers a query when it is its turn, within the time and the memory there is for it, and only
 /// as long as someone waits for the answer.
 async fn run<D: Send + 'static>(
@@ -95,10 +107,7 @@ async fn run<D: Send + 'static>(
 ) -> Result<Answered, ApiError> {
     let limits = &server.settings.limits;
     let started = Instant::now();
-    let turn = timeout(limits.query_timeout, Arc::clone(&server.queries).acquire_owned()).await;
-    let Ok(Ok(turn)) = turn else {
-        return Err(ApiError::too_busy("too many queries are answered at the moment"));
-    };
+    let turn = turn(server).await?;
     let canceled = CancellationToken::new();
     let _canceled_with_the_request = canceled.clone().drop_guard();
     let (ending, time) = (server.ending.clone(), limits.query_timeout);

@@ -11,7 +11,7 @@ use crate::client::{Call, Connection};
 use crate::rig::{NOW, Plan, Rig, entry, form_of};
 
 /// Makes a token over the owner's socket.
-fn add_token(rig: &Rig, wanted: &Value) -> String {
+pub(crate) fn add_token(rig: &Rig, wanted: &Value) -> String {
     let reply = owner(rig).call(&Call::json("/api/tokens", wanted));
     assert_eq!(reply.status, 201, "{:?}", reply.json());
     reply.json()["token"].as_str().unwrap().to_owned()

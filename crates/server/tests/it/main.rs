@@ -15,4 +15,5 @@ mod operate;
 mod origins;
 mod rig;
 mod scribe;
+mod sql;
 mod tail;

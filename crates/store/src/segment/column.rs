@@ -240,6 +240,16 @@ impl Strings {
         str::from_utf8(self.bytes(code)).unwrap_or_default()
     }
 
+    /// Where each string begins in [`text`](Self::text), and where the last one ends.
+    pub fn offsets(&self) -> &[i32] {
+        &self.offsets
+    }
+
+    /// All strings, one after the other: a part of the segment's bytes.
+    pub fn text(&self) -> &Buffer {
+        &self.text
+    }
+
     /// In the order of their codes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|code| self.get(u32::try_from(code).unwrap_or(u32::MAX)))

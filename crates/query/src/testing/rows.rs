@@ -1,14 +1,18 @@
 //! Rows, and segments of them.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use std::sync::Arc;
 
 use perflab_model::{Batch, ListKind, Nanos, Schema, SchemaState};
-use perflab_query::Value;
 use perflab_store::segment::{Segment, Source, build};
-use proptest::prelude::*;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 
+use crate::Value;
+
+/// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Cell {
+pub enum Cell {
     Int(i64),
     Float(f64),
     String(String),
@@ -17,7 +21,8 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    pub(crate) fn rank(&self) -> u8 {
+    /// The place of its kind among the kinds.
+    pub fn rank(&self) -> u8 {
         match self {
             Self::Int(_) => 0,
             Self::Float(_) => 1,
@@ -27,7 +32,7 @@ impl Cell {
         }
     }
 
-    pub(crate) fn value(&self) -> Value {
+    pub fn value(&self) -> Value {
         match self {
             Self::Int(value) => Value::Int(*value),
             Self::Float(value) => Value::Float(*value),
@@ -36,8 +41,9 @@ impl Cell {
         }
     }
 
-    pub(crate) fn number(&self) -> Option<f64> {
+    pub fn number(&self) -> Option<f64> {
         match self {
+            #[expect(clippy::cast_precision_loss, reason = "aggregates are floats")]
             Self::Int(value) => Some(*value as f64),
             Self::Float(value) => Some(*value),
             Self::String(_) | Self::Set(_) | Self::Vector(_) => None,
@@ -45,21 +51,24 @@ impl Cell {
     }
 }
 
+/// A row, as it is sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
-    pub(crate) time: i64,
-    pub(crate) weight: f64,
+pub struct Row {
+    pub time: i64,
+    pub weight: f64,
     /// Sorted by name, then by kind; no name and kind twice.
-    pub(crate) cells: Vec<(String, Cell)>,
+    pub cells: Vec<(String, Cell)>,
 }
 
 impl Row {
-    pub(crate) fn cells_named(&self, name: &str) -> impl Iterator<Item = &Cell> {
+    pub fn cells_named(&self, name: &str) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(move |(other, _)| other == name).map(|(_, cell)| cell)
     }
 }
 
-pub(crate) fn segment_of(rows: &[Row]) -> Segment {
+/// # Panics
+/// When the rows are none that can be sent.
+pub fn segment_of(rows: &[Row]) -> Segment {
     let mut batch = Batch::new(Arc::new(SchemaState::new(Schema::default())));
     for row in rows {
         let mut builder = batch.begin_row();
@@ -83,7 +92,8 @@ pub(crate) fn segment_of(rows: &[Row]) -> Segment {
     Segment::open(&built.rows, built.lists.as_ref()).unwrap()
 }
 
-pub(crate) fn item() -> impl Strategy<Value = String> {
+/// Short strings, so that some are the same.
+pub(super) fn item() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[ab]{0,2}", 1 => "[é0-9]{1,2}"]
 }
 
@@ -120,7 +130,8 @@ fn named_cell() -> impl Strategy<Value = (String, Cell)> {
     ]
 }
 
-pub(crate) fn row() -> impl Strategy<Value = Row> {
+/// A row with a time from 0 to 99.
+pub fn row() -> impl Strategy<Value = Row> {
     let weight = prop_oneof![
         6 => Just(1.0),
         3 => (0_u32..300).prop_map(f64::from),
@@ -133,4 +144,12 @@ pub(crate) fn row() -> impl Strategy<Value = Row> {
         cells.dedup_by_key(|(name, cell)| (name.clone(), cell.rank()));
         Row { time, weight, cells }
     })
+}
+
+/// The largest numbers that sums are made of: what rounding is relative to.
+pub fn scale(rows: &[Row]) -> f64 {
+    let numbers =
+        rows.iter().flat_map(|row| row.cells.iter().filter_map(|(_, cell)| cell.number()));
+    let most = numbers.fold(1.0, |most: f64, number| most.max(number.abs()));
+    most * rows.iter().map(|row| row.weight).sum::<f64>().max(1.0)
 }
