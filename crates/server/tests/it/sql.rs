@@ -144,7 +144,7 @@ fn what_is_wrong_with_a_query_is_named_with_what_was_meant() {
     check_refusal(&rig, sql, 404, "there is no dataset `bulids`; did you mean `builds`?");
     let sql = "SELECT latecy FROM builds";
     check_refusal(&rig, sql, 400, "there is no column `latecy`; did you mean `latency`?");
-    let reply = ask(&rig, "SELECT FROM WHERE");
+    let reply = ask(&rig, "SELEC * FROM builds");
     assert_eq!(reply.status, 400);
     assert!(reply.error().starts_with("the query can't be read: "), "{}", reply.error());
     assert!(reply.json()["error"]["hint"].as_str().unwrap().contains("double quotes"));

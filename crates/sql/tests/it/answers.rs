@@ -101,8 +101,10 @@ fn only_rows_of_the_time_are_asked_for() {
         to_timestamp_nanos(7) UNION ALL SELECT weight FROM d";
     let rows = start(sql, &known, limits(), ()).unwrap();
     assert_eq!(rows.progress().missing(), ["some", "some"]);
-    let reaches = asked.0.lock().unwrap().clone();
-    assert_eq!(reaches, [Reach::Times(5, 7), Reach::Times(i64::MIN, i64::MAX)]);
+    let reaches = asked.0.lock().unwrap();
+    assert_eq!(reaches.len(), 2);
+    assert!(reaches.contains(&Reach::Times(5, 7)), "{reaches:?}");
+    assert!(reaches.contains(&Reach::Times(i64::MIN, i64::MAX)), "{reaches:?}");
 }
 
 /// Rows that can't be had.
@@ -119,7 +121,8 @@ impl Source for Unknown {
 fn why_there_are_no_rows_is_said() {
     let dataset = Dataset { columns: Vec::new(), source: Arc::new(Unknown) };
     let known = HashMap::from([("d".to_owned(), dataset)]);
-    let found = error("SELECT count(weight) FROM d JOIN d e ON d.time = e.time", &known, limits());
+    let found =
+        error("SELECT count(d.weight) FROM d JOIN d e ON d.time = e.time", &known, limits());
     assert!(matches!(found, SqlError::Snapshot(_)), "{found:?}");
     assert_eq!(found.to_string(), "there is no dataset `d`");
 }

@@ -129,7 +129,7 @@ fn deep_expressions_do_not_end_the_program() {
     );
     check_message(&deep(most + 1), &expected);
     let nested = format!("SELECT {}1{}", "(".repeat(1000), ")".repeat(1000));
-    assert!(matches!(error(&nested, &few(), limits()), SqlError::Engine(_)));
+    assert!(matches!(error(&nested, &few(), limits()), SqlError::Unreadable(_)));
     let list = vec!["'no'"; 5000].join(", ");
     assert_eq!(ask(&format!("SELECT status IN ({list}) FROM events"), &few()), ["false"]);
 }

@@ -107,13 +107,13 @@ pub(super) fn plain(data_type: &DataType) -> DataType {
     if *data_type == DataType::Utf8View {
         return DataType::Utf8;
     }
-    match data_type {
-        DataType::List(item) if item.data_type().is_string() => {
-            let item = item.as_ref().clone().with_data_type(DataType::Utf8);
-            DataType::List(Arc::new(item))
-        }
-        other => other.clone(),
+    if let DataType::List(item) = data_type
+        && item.data_type().is_string()
+    {
+        let item = item.as_ref().clone().with_data_type(DataType::Utf8);
+        return DataType::List(Arc::new(item));
     }
+    data_type.clone()
 }
 
 #[cfg(test)]
