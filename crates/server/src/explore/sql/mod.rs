@@ -55,10 +55,10 @@ pub(crate) async fn post_sql(
     let received = server.receive(body, BODY_BYTES_MAX).await?;
     let sql = sql_of(&headers, &received.bytes)?;
     let answering = Answering::start(&server, access, sql).await?;
-    match form == Form::Json {
-        true => document::response(answering).await,
-        false => stream::response(answering, form).await,
+    if form == Form::Json {
+        return document::response(answering).await;
     }
+    stream::response(answering, form).await
 }
 
 fn sql_of(headers: &HeaderMap, body: &[u8]) -> Result<String, ApiError> {
