@@ -66,6 +66,24 @@ fn post(stream: &mut TcpStream, category: &str, body: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Has all rows of a dataset stay as they are, however old.
+pub(crate) fn keep_hot(address: SocketAddr, dataset: &str) -> Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    let body = r#"{"hot_seconds":null}"#;
+    let length = body.len();
+    write!(
+        stream,
+        "PUT /api/datasets/{dataset} HTTP/1.1\r\nHost: localhost\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answers = Reader::new(stream);
+    let answer = answers.next()?.context("the server closed a connection")?;
+    if !answer.head.starts_with("HTTP/1.1 200") {
+        bail!("the server answered {}", answer.head);
+    }
+    Ok(())
+}
+
 fn encode(batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(batch)?;

@@ -144,13 +144,14 @@ fn whole(home: &Home, dataset: &str) -> Result<Snapshot> {
 }
 
 impl OurAnswer {
-    /// The fastest of a peer's ways to ask whose answer is ours, and how long it took.
+    /// The fastest of a peer's ways to ask whose answer is ours, and how long it took; `None` when
+    /// the peer can't answer, as for lack of memory or disk.
     pub(crate) fn fastest_that_agrees<'w>(
         &self,
         agreement: Agreement,
         peer: &mut QueryPeer,
         ways: &[&'w str],
-    ) -> Result<(&'w str, f64)> {
+    ) -> Result<Option<(&'w str, f64)>> {
         let exact = match (agreement, ways.last()) {
             (Agreement::Percentile, Some(sql)) => Some(peer.ask(sql)?.numbers()),
             _ => None,
@@ -158,7 +159,13 @@ impl OurAnswer {
         let mut fastest: Option<(&str, f64)> = None;
         for &sql in ways {
             // Once to warm up: the first touch of a column reads it from the disk.
-            let answer = peer.ask(sql)?;
+            let answer = match peer.ask(sql) {
+                Ok(answer) => answer,
+                Err(error) => {
+                    say(&format!("{}: not counted: {error:#}", peer.name));
+                    continue;
+                }
+            };
             let checked = self.check(agreement, answer.numbers()).and_then(|()| match &exact {
                 Some(exact) => check_close(exact, &answer.numbers(), SKETCH_ERROR),
                 None => Ok(()),
@@ -172,7 +179,7 @@ impl OurAnswer {
                 fastest = Some((sql, ms));
             }
         }
-        fastest.with_context(|| format!("no answer of {} is ours", peer.name))
+        Ok(fastest)
     }
 
     fn check(&self, agreement: Agreement, mut theirs: Vec<f64>) -> Result<()> {
@@ -218,6 +225,25 @@ pub(crate) fn cold_start(perflab: &Path, home: &Path, rows: usize) -> Result<Dur
     }
     server.stop()?;
     Ok(elapsed)
+}
+
+/// Waits until a server's answers are about all rows that it has taken.
+pub(crate) fn wait_until_current(address: SocketAddr) -> Result<()> {
+    let stopwatch = Stopwatch::start();
+    for dataset in [ROWS, FEW_ROWS, SAMPLES] {
+        let question = json!({"dataset": dataset, "since": START_NS.to_string()}).to_string();
+        loop {
+            let answer: Json = serde_json::from_slice(&post_query(address, &question)?)?;
+            if answer["stats"]["complete"] == json!(true) {
+                break;
+            }
+            if stopwatch.elapsed() > CATCH_UP {
+                bail!("{dataset}: {}", answer["stats"]["missing"]);
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+    Ok(())
 }
 
 /// Asks a server, and returns the body of its answer.

@@ -42,7 +42,8 @@ impl Measured {
 
     /// Of the faster peer.
     fn peer_ms(&self) -> f64 {
-        self.peers.iter().map(|times| median(times.clone())).fold(f64::INFINITY, f64::min)
+        let answered = self.peers.iter().filter(|times| !times.is_empty());
+        answered.map(|times| median(times.clone())).fold(f64::INFINITY, f64::min)
     }
 
     fn ratio(&self) -> f64 {
@@ -149,7 +150,10 @@ impl fmt::Display for Results {
                 format!("{ours:.1}"),
                 format!("{:.2}", ours * cores * 1e6 / rows as f64),
             ];
-            row.extend(measured.peers.iter().map(|times| format!("{:.0}", median(times.clone()))));
+            row.extend(measured.peers.iter().map(|times| match times.is_empty() {
+                true => "no answer".to_owned(),
+                false => format!("{:.0}", median(times.clone())),
+            }));
             row.push(format!("{:.1}×", measured.ratio()));
             table.add(row);
         }
