@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use crate::algebra::Question;
 use crate::limits::{Budget, Limits, Thresholds};
 use crate::prepare::Plan;
+use crate::table::Strides;
 use crate::{QueryError, Value, dense, sparse};
 
 /// What a question is answered with.
@@ -58,11 +59,22 @@ pub fn answer_by(
     if let Some((table, layout)) = dense::table(&plan, &strides, &budget)? {
         return table.finish(&plan, &layout, &strides, &budget);
     }
-    // What segments said before can't be sorted.
-    let plan =
-        if plan.found.is_empty() { plan } else { Plan::new(question, snapshot, &budget, None)? };
-    let (table, layout) = sparse::table(&plan, &strides, &budget)?;
-    table.finish(&plan, &layout, &strides, &budget)
+    if plan.found.is_empty() {
+        return sparse_answer(&plan, &strides, &budget);
+    }
+    // What segments said before can't be sorted: all of them are asked anew, and there may be more
+    // values by now.
+    let plan = Plan::new(question, snapshot, &budget, None)?;
+    sparse_answer(&plan, &plan.strides()?, &budget)
+}
+
+fn sparse_answer(
+    plan: &Plan<'_>,
+    strides: &Strides,
+    budget: &Budget<'_>,
+) -> Result<Answer, QueryError> {
+    let (table, layout) = sparse::table(plan, strides, budget)?;
+    table.finish(plan, &layout, strides, budget)
 }
 
 /// Does pieces of work on all threads. Each of them begins with what `start` makes, and takes the

@@ -34,7 +34,7 @@ fn queries_only_read() {
         "INSERT INTO events SELECT * FROM events",
         "DELETE FROM events",
         "UPDATE events SET latency = 1",
-        "COPY events TO '/tmp/stolen.csv'",
+        "COPY events TO 'stolen.csv'",
         "SET datafusion.execution.batch_size = 1",
         "RESET datafusion.execution.batch_size",
         "PREPARE p AS SELECT 1",
