@@ -82,6 +82,9 @@ say "perflab categories"
 say "perflab tail $category --limit 3"
 "$perflab" tail "$category" --limit 3
 
+say "perflab query demo_benchmarks --group-by benchmark_group --agg count,avg:median"
+"$perflab" query demo_benchmarks --group-by benchmark_group --agg count,avg:median
+
 say "perflab serves on $address"
 printf '%s\n' "$address"
 if [ "${DEMO_ONCE:-0}" = 1 ]; then
