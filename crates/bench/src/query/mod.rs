@@ -51,6 +51,9 @@ pub(crate) struct Settings {
     /// How often each question is asked
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// Ask only the questions with this in their names
+    #[arg(long, default_value = "")]
+    only: String,
     #[command(flatten)]
     workplace: WorkplaceSettings,
     #[command(flatten)]
@@ -79,7 +82,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Vec<Bar>> {
         ours::cold_start(&workplace.perflab, &home, settings.batches() * ROWS_PER_BATCH)?;
     let perflab = Perflab::open(&home)?;
     let mut results = Results::new(machine, load_s, cold_start, &perflab, &peers);
-    for asked in questions() {
+    for asked in questions().into_iter().filter(|asked| asked.what.contains(&settings.only)) {
         say(asked.what);
         results.measured.push(measure(&asked, &perflab, &mut peers, settings.rounds)?);
     }
