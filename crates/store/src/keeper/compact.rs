@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::steps::{COMPACT, COMPACT_REMOVED};
 use super::{KeepError, Keeper};
 use crate::catalog::{SegmentChange, SegmentEntry};
-use crate::segment::{Source, build};
+use crate::segment::{SegmentError, Source};
 use crate::tables::{FileSegment, TableLimits};
 
 /// At least so many segments are merged at once.
@@ -39,17 +39,14 @@ impl Keeper {
     fn compact(&self, dataset: &Arc<str>, files: &[Arc<FileSegment>]) -> Result<(), KeepError> {
         let (Some(first), Some(last)) = (files.first(), files.last()) else { return Ok(()) };
         let sources: Vec<_> = files.iter().map(|file| Source::Segment(&file.segment)).collect();
-        let built = match build(&sources) {
-            Ok(built) => built,
-            Err(error) => {
-                for file in files {
-                    self.report_damage(dataset, &file.segment);
-                }
-                return Err(KeepError::Segment { dataset: dataset.to_string(), error });
-            }
-        };
         let span = (first.entry.first_seq, last.entry.end_seq);
-        let file = self.write_segment(dataset, &built, span, &COMPACT)?;
+        let written = self.write_segment(dataset, &sources, span, &COMPACT);
+        if let Err(KeepError::Segment { error: SegmentError::Damaged(_), .. }) = &written {
+            for file in files {
+                self.report_damage(dataset, &file.segment);
+            }
+        }
+        let file = written?;
         let removed: Vec<u64> = files.iter().map(|file| file.entry.id).collect();
         let added = Some(&file.entry);
         let change = SegmentChange { removed: &removed, added, replay_from: None };
@@ -67,7 +64,7 @@ impl Keeper {
 /// Which neighbours to merge next, if any. Segments that can't be merged, damaged or cold, start at
 /// `gaps`: those around them are no neighbours.
 fn plan(entries: &[SegmentEntry], gaps: &[u64], limits: &TableLimits) -> Option<Range<usize>> {
-    let (rows_max, bytes_max) = (limits.segment_rows as u64, limits.flush_bytes as u64);
+    let (rows_max, bytes_max) = (limits.segment_rows as u64, limits.segment_bytes as u64);
     for start in 0..entries.len() {
         let (mut rows, mut bytes, mut largest, mut found) = (0, 0, 0, None);
         for (place, entry) in entries.iter().enumerate().skip(start) {

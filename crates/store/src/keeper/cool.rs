@@ -68,9 +68,9 @@ impl Keeper {
         let Cooled { rows, lists } = cooled;
         let folder = self.catalog.dataset_folder(dataset)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Err(error) = self.cold.write((folder, id), (rows, lists.as_deref()), &COOL) {
+        if let Err(error) = self.cold.write_bytes((folder, id), (rows, lists.as_deref()), &COOL) {
             self.remove_files(dataset, &[id]);
-            return Err(KeepError::Write { dataset: dataset.to_owned(), error });
+            return Err(KeepError::Segment { dataset: dataset.to_owned(), error });
         }
         Ok(SegmentEntry {
             id,
@@ -116,7 +116,7 @@ fn has_rows_of(thawed: &Built, segment: &Segment) -> Result<bool, SegmentError> 
 /// The first hot segment whose newest row is older than `before`, unless it is among the small
 /// ones at the end of the log, which are still being merged.
 fn next_to_cool(entries: &[SegmentEntry], before: Nanos, limits: &TableLimits) -> Option<u64> {
-    let (rows, bytes) = (limits.segment_rows as u64, limits.flush_bytes as u64);
+    let (rows, bytes) = (limits.segment_rows as u64, limits.segment_bytes as u64);
     let is_large = |entry: &SegmentEntry| {
         let entry_bytes = entry.cold.map_or(entry.bytes(), |cold| cold.thawed_bytes);
         entry.rows >= rows / WORTH_COOLING || entry_bytes >= bytes / WORTH_COOLING

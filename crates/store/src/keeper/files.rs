@@ -6,18 +6,20 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use perflab_log::{Disk, create_dir};
+use perflab_log::{Disk, DiskFile, create_dir};
 use perflab_model::Nanos;
 
 use super::map::{check_length, map};
+use super::scratch::Scratch;
 use super::steps::{Fault, Steps};
 use crate::catalog::{ColdEntry, SegmentEntry};
-use crate::segment::{Segment, SegmentError};
+use crate::segment::{Output, Segment, SegmentError, Sheet, Sheets};
 
 /// Where files are, and what their names end in.
 #[derive(Debug)]
@@ -50,6 +52,39 @@ pub(crate) enum FileError {
     },
 }
 
+/// How long the files of a segment are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lengths {
+    pub(super) rows: u64,
+    pub(super) lists: Option<u64>,
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+struct NewFile {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    len: u64,
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_at(bytes, self.len)?;
+        self.len += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for NewFile {
+    fn written(&self) -> io::Result<impl Deref<Target = [u8]> + '_> {
+        map(&self.path, self.len)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct SegmentFiles {
     layout: Layout,
@@ -73,36 +108,72 @@ impl SegmentFiles {
         self.dir.join(folder.to_string()).join(format!("{id}.{kind}"))
     }
 
-    /// Writes a segment's files, so that they are there after a power cut once this returns.
+    /// Room for the columns of a segment that is about to be written.
+    pub(super) fn scratch(&self) -> io::Result<Scratch> {
+        self.disk.create_dir(&self.dir)?;
+        Scratch::new(&self.dir)
+    }
+
+    /// Writes a segment's files, so that they are there after a power cut once this returns; how
+    /// long they are.
     pub(super) fn write(
+        &self,
+        (folder, id): (u64, u64),
+        sheets: Sheets,
+        steps: &Steps,
+    ) -> Result<Lengths, SegmentError> {
+        let dir = self.dir.join(folder.to_string());
+        self.disk.create_dir(&dir)?;
+        let write = |kind, sheet: Sheet| {
+            self.write_one(&self.path(folder, id, kind), steps, |out| sheet.write(out))
+        };
+        let lists = sheets.lists.map(|lists| write(self.layout.lists, lists)).transpose()?;
+        let rows = write(self.layout.rows, sheets.rows)?;
+        self.disk.sync_dir(&dir)?;
+        (self.fault)(steps.durable);
+        Ok(Lengths { rows, lists })
+    }
+
+    /// As [`Self::write`], of bytes.
+    pub(super) fn write_bytes(
         &self,
         (folder, id): (u64, u64),
         (rows, lists): (&[u8], Option<&[u8]>),
         steps: &Steps,
-    ) -> io::Result<()> {
+    ) -> Result<(), SegmentError> {
         let dir = self.dir.join(folder.to_string());
         self.disk.create_dir(&dir)?;
-        if let Some(lists) = lists {
-            self.write_one(&self.path(folder, id, self.layout.lists), lists, steps)?;
-        }
-        self.write_one(&self.path(folder, id, self.layout.rows), rows, steps)?;
+        let write = |kind, bytes: &[u8]| {
+            self.write_one(&self.path(folder, id, kind), steps, |mut out| {
+                out.write_all(bytes)?;
+                Ok(out)
+            })
+        };
+        lists.map(|lists| write(self.layout.lists, lists)).transpose()?;
+        write(self.layout.rows, rows)?;
         self.disk.sync_dir(&dir)?;
         (self.fault)(steps.durable);
         Ok(())
     }
 
-    fn write_one(&self, path: &Path, bytes: &[u8], steps: &Steps) -> io::Result<()> {
+    /// Returns how long the file is.
+    fn write_one(
+        &self,
+        path: &Path,
+        steps: &Steps,
+        write: impl FnOnce(NewFile) -> Result<NewFile, SegmentError>,
+    ) -> Result<u64, SegmentError> {
         let temporary = path.with_added_extension(TEMPORARY);
         // Left by an attempt that failed, if it is there.
         self.remove_if_there(&temporary)?;
         let file = self.disk.create(&temporary)?;
-        file.write_at(bytes, 0)?;
+        let written = write(NewFile { file, path: temporary, len: 0 })?;
         (self.fault)(steps.written);
-        file.sync_data()?;
+        written.file.sync_data()?;
         (self.fault)(steps.synced);
-        self.disk.rename(&temporary, path)?;
+        self.disk.rename(&written.path, path)?;
         (self.fault)(steps.renamed);
-        Ok(())
+        Ok(written.len)
     }
 
     /// Opens a segment: its length is checked against the catalog, its description against its

@@ -7,7 +7,7 @@ use perflab_model::Nanos;
 use super::steps::FLUSH;
 use super::{KeepError, Keeper};
 use crate::catalog::SegmentChange;
-use crate::segment::{Source, build};
+use crate::segment::Source;
 use crate::tables::Flush;
 
 impl Keeper {
@@ -46,9 +46,8 @@ impl Keeper {
         let Flush { dataset, images, replay_from } = flush;
         let (Some(first), Some(last)) = (images.first(), images.last()) else { return Ok(()) };
         let sources: Vec<_> = images.iter().map(|image| Source::Segment(&image.segment)).collect();
-        let built = build(&sources)
-            .map_err(|error| KeepError::Segment { dataset: dataset.to_string(), error })?;
-        let file = self.write_segment(dataset, &built, (first.first_seq, last.end_seq), &FLUSH)?;
+        let file =
+            self.write_segment(dataset, &sources, (first.first_seq, last.end_seq), &FLUSH)?;
         let change = SegmentChange {
             added: Some(&file.entry),
             replay_from: Some(*replay_from),

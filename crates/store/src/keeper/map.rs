@@ -6,7 +6,7 @@ use std::path::Path;
 
 use arrow::buffer::Buffer;
 use bytes::Bytes;
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
 /// The bytes of a file that has this length; they are read from the disk when they are touched.
 #[expect(unsafe_code, reason = "the bytes of a mapped file can't be known not to change")]
@@ -17,9 +17,18 @@ pub(super) fn map(path: &Path, len: u64) -> io::Result<Buffer> {
     check_length(found, len)?;
     // SAFETY: nobody changes or cuts the file while it is mapped. Segments get their names when
     // they are complete, are never written to after that (thawed ones are new files that are mapped
-    // when they are complete), and the home, which is the owner's own folder, has one owner at a
-    // time. Removing the file leaves the mapping as it is.
+    // when they are complete; one that is being written is only written to past what is mapped),
+    // and the home, which is the owner's own folder, has one owner at a time. Removing the file leaves the mapping as it is.
     let map = unsafe { Mmap::map(&file) }?;
+    Ok(Buffer::from(Bytes::from_owner(map)))
+}
+
+/// Some bytes of a file that has no name; they begin where a page does.
+#[expect(unsafe_code, reason = "the bytes of a mapped file can't be known not to change")]
+pub(super) fn map_part(file: &File, offset: u64, len: usize) -> io::Result<Buffer> {
+    // SAFETY: nobody else can open a file without a name, and its owner writes to it past what is
+    // mapped only.
+    let map = unsafe { MmapOptions::new().offset(offset).len(len).map(file) }?;
     Ok(Buffer::from(Bytes::from_owner(map)))
 }
 

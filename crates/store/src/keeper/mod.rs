@@ -16,6 +16,7 @@ mod map;
 mod rebuild;
 mod replay;
 mod retain;
+mod scratch;
 mod start;
 mod steps;
 mod thaw;
@@ -40,9 +41,9 @@ use perflab_wire::Registry;
 use crate::catalog::{Catalog, CatalogError, DatasetSettings, SegmentChange, SegmentEntry};
 use crate::datasets::Datasets;
 use crate::ingest::{REJECTED, REJECTED_BYTES_MAX, chain};
-use crate::segment::{Built, Segment, SegmentError};
+use crate::segment::{SegmentError, Source, lay_out};
 use crate::tables::{FileSegment, Tables};
-use files::{FileError, SegmentFiles};
+use files::{FileError, Lengths, SegmentFiles};
 use steps::Steps;
 use thawed::Thawed;
 
@@ -52,12 +53,6 @@ const TICK: Duration = Duration::from_secs(2);
 /// Why rows could not be moved on; they stay where they are, and it is tried again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeepError {
-    #[error("failed to write a segment of dataset `{dataset}`")]
-    Write {
-        dataset: String,
-        #[source]
-        error: io::Error,
-    },
     #[error("failed to make a segment of dataset `{dataset}`")]
     Segment {
         dataset: String,
@@ -152,42 +147,49 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes a segment to its files and opens them; nobody knows of them yet.
+    /// Makes a segment of rows in files and opens it; nobody knows of it yet.
     fn write_segment(
         &self,
         dataset: &str,
-        built: &Built,
-        (first_seq, end_seq): (u64, u64),
+        sources: &[Source<'_>],
+        span: (u64, u64),
         steps: &Steps,
     ) -> Result<FileSegment, KeepError> {
         let segment_failed = |error| KeepError::Segment { dataset: dataset.to_owned(), error };
+        let scratch = self.files.scratch().map_err(|error| segment_failed(error.into()))?;
+        let sheets = lay_out(sources, Some(&scratch)).map_err(segment_failed)?;
         let folder = self.catalog.dataset_folder(dataset)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let image = Segment::open(&built.rows, built.lists.as_ref()).map_err(segment_failed)?;
-        let times = image.times().map_err(segment_failed)?;
-        let entry = SegmentEntry {
+        let written = self.files.write((folder, id), sheets, steps).map_err(segment_failed);
+        let opened = written.and_then(|lengths| self.open_new((folder, id), lengths, span));
+        if opened.is_err() {
+            self.remove_files(dataset, &[id]);
+        }
+        opened
+    }
+
+    /// Opens a segment that was just written.
+    fn open_new(
+        &self,
+        (folder, id): (u64, u64),
+        lengths: Lengths,
+        (first_seq, end_seq): (u64, u64),
+    ) -> Result<FileSegment, KeepError> {
+        let mut entry = SegmentEntry {
             id,
-            rows: image.rows() as u64,
-            row_bytes: built.rows.len() as u64,
-            list_bytes: built.lists.as_ref().map(|lists| lists.len() as u64),
-            min_ns: times.first().copied().unwrap_or_default(),
-            max_ns: times.last().copied().unwrap_or_default(),
+            rows: 0,
+            row_bytes: lengths.rows,
+            list_bytes: lengths.lists,
+            min_ns: 0,
+            max_ns: 0,
             first_seq,
             end_seq,
             cold: None,
         };
-        let written = self
-            .files
-            .write((folder, id), (&built.rows, built.lists.as_deref()), steps)
-            .map_err(|error| KeepError::Write { dataset: dataset.to_owned(), error })
-            .and_then(|()| Ok(self.files.open(folder, &entry)?));
-        match written {
-            Ok(segment) => Ok(FileSegment { entry, segment: Arc::new(segment) }),
-            Err(error) => {
-                self.remove_files(dataset, &[id]);
-                Err(error)
-            }
-        }
+        let segment = self.files.open(folder, &entry)?;
+        entry.rows = segment.rows() as u64;
+        (entry.min_ns, entry.max_ns) = segment.time_ends().unwrap_or_default();
+        Ok(FileSegment { entry, segment: Arc::new(segment) })
     }
 
     /// Makes a change of a dataset's segments known to the next start.

@@ -7,7 +7,7 @@ use perflab_log::{ReadError, ReadFrom, ReadItem};
 use super::steps::REBUILD;
 use super::{KeepError, Keeper};
 use crate::catalog::{SegmentChange, SegmentEntry};
-use crate::segment::{ListTable, Segment, SegmentError, Source, build};
+use crate::segment::{ListTable, Segment, SegmentError, Source};
 use crate::tables::{DamagedSegment, Delivery};
 
 impl Keeper {
@@ -78,9 +78,12 @@ impl Keeper {
         let file = if rows == 0 {
             None
         } else {
-            let built = build(&sources)
-                .map_err(|error| KeepError::Segment { dataset: dataset.to_string(), error })?;
-            Some(self.write_segment(dataset, &built, (entry.first_seq, entry.end_seq), &REBUILD)?)
+            Some(self.write_segment(
+                dataset,
+                &sources,
+                (entry.first_seq, entry.end_seq),
+                &REBUILD,
+            )?)
         };
         let change = SegmentChange {
             removed: &[entry.id],

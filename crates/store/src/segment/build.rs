@@ -14,7 +14,7 @@ use arrow::datatypes::{
 };
 use perflab_model::Kind;
 
-use super::file::{Encoded, encode_file};
+use super::file::{Encoded, Sheet, Shelf};
 use super::meta::MetaKind;
 use super::source::{ListUnion, NULL, Source, SourceColumn, Union, append_codes};
 use super::{ROWS_MAX, SegmentError};
@@ -27,8 +27,32 @@ pub struct Built {
     pub lists: Option<Buffer>,
 }
 
+/// The files of a segment, ready to be written.
+#[derive(Debug)]
+pub(crate) struct Sheets {
+    pub(crate) rows: Sheet,
+    /// Where it has columns of lists.
+    pub(crate) lists: Option<Sheet>,
+}
+
+impl Sheets {
+    pub(crate) fn into_bytes(self) -> Result<Built, SegmentError> {
+        let lists = self.lists.map(Sheet::into_bytes).transpose()?;
+        Ok(Built { rows: self.rows.into_bytes()?, lists })
+    }
+}
+
 /// Makes one segment of all rows of the sources; rows with the same time keep their order.
 pub fn build(sources: &[Source<'_>]) -> Result<Built, SegmentError> {
+    lay_out(sources, None)?.into_bytes()
+}
+
+/// As [`build`], but nothing is written yet. With a shelf, only a few columns are in memory at a
+/// time.
+pub(crate) fn lay_out(
+    sources: &[Source<'_>],
+    shelf: Option<&dyn Shelf>,
+) -> Result<Sheets, SegmentError> {
     let rows = Rows::new(sources)?;
     let mut names = BTreeSet::new();
     sources.iter().for_each(|source| source.add_columns(&mut names));
@@ -36,9 +60,12 @@ pub fn build(sources: &[Source<'_>]) -> Result<Built, SegmentError> {
     for key in names.iter().filter(|(_, kind)| matches!(kind, Kind::Set | Kind::Vector)) {
         list_ids.insert(key, rows.list_ids(&key.0, key.1, &mut lists)?);
     }
-    let mut columns = vec![encode_times(&rows.sorted_times()), encode_weights(&rows.weights()?)];
+    let mut columns = vec![
+        encode_times(&rows.sorted_times()).shelved(shelf)?,
+        encode_weights(&rows.weights()?).shelved(shelf)?,
+    ];
     for key @ (name, kind) in &names {
-        columns.push(match kind {
+        let column = match kind {
             Kind::Int => encode_ints(name, &rows.ints(name)?),
             Kind::Float => encode_floats(name, rows.floats(name)?),
             Kind::String => {
@@ -46,12 +73,12 @@ pub fn build(sources: &[Source<'_>]) -> Result<Built, SegmentError> {
                 encode_strings(name, &codes, &strings)?
             }
             Kind::Set | Kind::Vector => encode_list_ids(name, *kind, &list_ids[key], lists.len()),
-        });
+        };
+        columns.push(column.shelved(shelf)?);
     }
-    let file = encode_file(rows.len(), columns)?;
     let ListUnion { items, codes, ends, .. } = lists;
     let lists = (!list_ids.is_empty()).then(|| encode_lists(items, codes, ends)).transpose()?;
-    Ok(Built { rows: file, lists })
+    Ok(Sheets { rows: Sheet::new(rows.len(), columns), lists })
 }
 
 /// The rows of all sources, one source after the other.
@@ -244,7 +271,7 @@ pub(super) fn encode_lists(
     items: Union<'_>,
     mut codes: Vec<u32>,
     ends: Vec<usize>,
-) -> Result<Buffer, SegmentError> {
+) -> Result<Sheet, SegmentError> {
     let items = items.sort(&mut codes);
     let items = dictionary(&codes, &items)?;
     let starts = std::iter::once(0).chain(ends);
@@ -254,7 +281,7 @@ pub(super) fn encode_lists(
     let field = Arc::new(Field::new("item", items.data_type().clone(), false));
     let array = ListArray::new(field, OffsetBuffer::new(offsets.into()), Arc::clone(&items), None);
     let column = Encoded::new("items", MetaKind::Vector, Arc::new(array), None);
-    encode_file(rows, vec![column.with_child("item", MetaKind::Items)])
+    Ok(Sheet::new(rows, vec![column.with_child("item", MetaKind::Items)]))
 }
 
 /// How wide codes are.

@@ -2,7 +2,7 @@
 
 use super::build::{encode_floats, encode_strings};
 use super::column::read_column;
-use super::file::encode_file;
+use super::file::Sheet;
 use super::image::Image;
 use super::source::NULL;
 use super::{Segment, SegmentError, places_by_name};
@@ -32,7 +32,7 @@ impl Segment {
             });
         }
         // Through the bytes of a file, so that there is one way to read a column.
-        let file = encode_file(self.rows(), encoded)?;
+        let file = Sheet::new(self.rows(), encoded).into_bytes()?;
         let mut columns = self.columns.clone();
         for raw in Image::open(&file)?.columns()? {
             columns.push(read_column(raw, self.rows())?);

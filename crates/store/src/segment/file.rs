@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::ops::Deref;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::{Buffer, MutableBuffer};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::writer::FileWriter;
@@ -14,6 +15,7 @@ use super::image::{Messages, crc_of};
 use super::meta::{ColumnMeta, FileMeta, META_CRC_KEY, META_KEY, MetaKind, VERSION};
 
 /// A column that is ready to be written.
+#[derive(Debug)]
 pub(super) struct Encoded {
     array: ArrayRef,
     /// Of the column, and of what is in it.
@@ -39,11 +41,28 @@ impl Encoded {
         self
     }
 
+    /// With its buffers on the shelf, if there is one.
+    pub(super) fn shelved(self, shelf: Option<&dyn Shelf>) -> Result<Self, SegmentError> {
+        let Some(shelf) = shelf else { return Ok(self) };
+        let Self { array, metas } = self;
+        let data = array.to_data();
+        drop(array);
+        Ok(Self { array: make_array(shelved(data, shelf)?), metas })
+    }
+
     fn field(&self, taken: &mut HashSet<String>) -> Field {
         let meta = &self.metas[0];
         let name = field_name(&meta.name, meta.kind, taken);
         Field::new(name, self.array.data_type().clone(), meta.nulls > 0)
     }
+}
+
+fn shelved(data: ArrayData, shelf: &dyn Shelf) -> Result<ArrayData, SegmentError> {
+    let keep = |buffer: &Buffer| shelf.keep(buffer);
+    let buffers = data.buffers().iter().map(keep).collect::<io::Result<_>>()?;
+    let children = data.child_data().iter().map(|child| shelved(child.clone(), shelf));
+    let children = children.collect::<Result<_, _>>()?;
+    Ok(data.into_builder().buffers(buffers).child_data(children).build()?)
 }
 
 /// Two columns of one name and different kinds are told apart by their kinds.
@@ -61,22 +80,54 @@ pub(super) fn field_name(name: &str, kind: MetaKind, taken: &mut HashSet<String>
     name
 }
 
-/// The bytes of a file with these columns.
-pub(super) fn encode_file(rows: usize, columns: Vec<Encoded>) -> Result<Buffer, SegmentError> {
-    let mut taken = HashSet::new();
-    let fields: Vec<Field> = columns.iter().map(|column| column.field(&mut taken)).collect();
-    let schema = Arc::new(Schema::new(fields));
-    let arrays = columns.iter().map(|column| Arc::clone(&column.array)).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?;
-    let mut writer = FileWriter::try_new(Aligned(MutableBuffer::new(0)), &schema)?;
-    writer.write(&batch)?;
-    let metas = columns.into_iter().flat_map(|column| column.metas).collect();
-    let description = describe(&writer.get_ref().0, rows, metas)?;
-    writer.write_metadata(META_CRC_KEY, crc32c::crc32c(description.as_bytes()).to_string());
-    writer.write_metadata(META_KEY, description);
-    writer.finish()?;
-    Ok(writer.into_inner()?.0.into())
+/// Where the buffers of columns wait until all columns are there and the file can be written.
+pub(crate) trait Shelf {
+    /// The same bytes, now there.
+    fn keep(&self, buffer: &Buffer) -> io::Result<Buffer>;
+}
+
+/// Where a file is written to.
+pub(crate) trait Output: Write {
+    /// All that was written so far.
+    fn written(&self) -> io::Result<impl Deref<Target = [u8]> + '_>;
+}
+
+/// A file that is ready to be written.
+#[derive(Debug)]
+pub(crate) struct Sheet {
+    rows: usize,
+    columns: Vec<Encoded>,
+}
+
+impl Sheet {
+    pub(super) fn new(rows: usize, columns: Vec<Encoded>) -> Self {
+        Self { rows, columns }
+    }
+
+    /// Writes the file.
+    pub(crate) fn write<O: Output>(self, output: O) -> Result<O, SegmentError> {
+        let Self { rows, columns } = self;
+        let mut taken = HashSet::new();
+        let fields: Vec<Field> = columns.iter().map(|column| column.field(&mut taken)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let arrays = columns.iter().map(|column| Arc::clone(&column.array)).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?;
+        let mut writer = FileWriter::try_new_buffered(output, &schema)?;
+        writer.write(&batch)?;
+        writer.flush()?;
+        let metas = columns.into_iter().flat_map(|column| column.metas).collect();
+        let description = describe(&writer.get_ref().get_ref().written()?, rows, metas)?;
+        writer.write_metadata(META_CRC_KEY, crc32c::crc32c(description.as_bytes()).to_string());
+        writer.write_metadata(META_KEY, description);
+        writer.finish()?;
+        Ok(writer.into_inner()?.into_inner().map_err(io::IntoInnerError::into_error)?)
+    }
+
+    /// The bytes of the file.
+    pub(super) fn into_bytes(self) -> Result<Buffer, SegmentError> {
+        Ok(self.write(Aligned(MutableBuffer::new(0)))?.0.into())
+    }
 }
 
 /// What was written so far has no footer yet: this goes there.
@@ -95,6 +146,12 @@ fn describe(
 
 /// Bytes that begin at an address at which any value may begin.
 struct Aligned(MutableBuffer);
+
+impl Output for Aligned {
+    fn written(&self) -> io::Result<impl Deref<Target = [u8]> + '_> {
+        Ok(&self.0[..])
+    }
+}
 
 impl Write for Aligned {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -32,6 +32,9 @@ pub use source::Source;
 pub use trie::{Edge, NO_LIST, Shape, SharedTrie, Trie, Way};
 pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
+pub(crate) use build::{Sheets, lay_out};
+pub(crate) use file::{Output, Sheet, Shelf};
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,6 +56,8 @@ pub enum SegmentError {
     TooManyRows { rows: usize },
     #[error("one column has more than 2 GiB of distinct text or items, too much for a segment")]
     TooMuchText,
+    #[error("failed to write the segment")]
+    Write(#[from] std::io::Error),
     #[error("failed to encode the segment")]
     Arrow(#[from] arrow::error::ArrowError),
     #[error("failed to encode or decode the segment as Parquet")]

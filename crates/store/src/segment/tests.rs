@@ -127,6 +127,15 @@ fn row() -> impl Strategy<Value = Row> {
     })
 }
 
+/// A shelf that is somewhere else in memory.
+struct Copies;
+
+impl Shelf for Copies {
+    fn keep(&self, buffer: &Buffer) -> std::io::Result<Buffer> {
+        Ok(Buffer::from_slice_ref(&buffer[..]))
+    }
+}
+
 proptest! {
     #[test]
     fn what_goes_in_comes_out_sorted_by_time(batches in prop::collection::vec(prop::collection::vec(row(), 0..40), 0..4)) {
@@ -138,6 +147,8 @@ proptest! {
         let segment = open(&built);
         prop_assert_eq!(segment.bytes(), built.rows.len() + built.lists.as_ref().map_or(0, Buffer::len));
         prop_assert_eq!(rows_of(&segment).unwrap(), expected);
+        let elsewhere = lay_out(&sources, Some(&Copies)).unwrap().into_bytes().unwrap();
+        prop_assert_eq!((elsewhere.rows, elsewhere.lists), (built.rows, built.lists));
     }
 
     #[test]

@@ -25,13 +25,15 @@ pub struct TableLimits {
     /// All memory tables together. Beyond it they take nothing more, and the store falls behind
     /// the log until some of them is in files.
     pub memory_bytes: usize,
-    /// Small segments are merged into ones of up to so many rows.
+    /// Small segments are merged into ones of up to so many rows
     pub segment_rows: usize,
+    /// and so many bytes.
+    pub segment_bytes: usize,
 }
 
 impl TableLimits {
     /// 64 Ki rows in memory; 128 Ki rows, 32 MiB or 5 minutes to a file; 128 MiB in all, so that
-    /// the server stays within 300 MiB under full load.
+    /// the server stays within 300 MiB under full load. Segments of up to 1 Mi rows and 128 MiB.
     pub const DEFAULT: Self = Self {
         freeze_rows: 64 << 10,
         flush_rows: 128 << 10,
@@ -39,5 +41,6 @@ impl TableLimits {
         flush_after: Duration::from_mins(5),
         memory_bytes: 128 << 20,
         segment_rows: 1 << 20,
+        segment_bytes: 128 << 20,
     };
 }

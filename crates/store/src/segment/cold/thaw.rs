@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray as _};
-use arrow::buffer::Buffer;
 use arrow::datatypes::{
     DataType, FieldRef, Float64Type, Int32Type, Int64Type, Schema, TimestampNanosecondType,
     UInt32Type,
@@ -17,10 +16,10 @@ use perflab_model::Kind;
 
 use super::{Described, Description, META_KEY, VERSION};
 use crate::segment::build::{
-    encode_floats, encode_ints, encode_list_ids, encode_lists, encode_strings, encode_times,
-    encode_weights,
+    Sheets, encode_floats, encode_ints, encode_list_ids, encode_lists, encode_strings,
+    encode_times, encode_weights,
 };
-use crate::segment::file::{Encoded, encode_file};
+use crate::segment::file::{Encoded, Sheet};
 use crate::segment::meta::MetaKind;
 use crate::segment::source::{NULL, Union};
 use crate::segment::{Built, SegmentError, damaged};
@@ -39,7 +38,7 @@ pub fn thaw(rows: Bytes, lists: Option<Bytes>) -> Result<Built, SegmentError> {
     for (place, column) in file.description.columns.iter().enumerate() {
         columns.push(thawed_column(column, &file.column(place)?, lists_len)?);
     }
-    Ok(Built { rows: encode_file(file.rows(), columns)?, lists })
+    Sheets { rows: Sheet::new(file.rows(), columns), lists }.into_bytes()
 }
 
 fn thawed_column(
@@ -83,7 +82,7 @@ fn thawed_column(
 }
 
 /// The table of lists, and how many there are.
-fn thaw_lists(lists: Bytes) -> Result<(Buffer, usize), SegmentError> {
+fn thaw_lists(lists: Bytes) -> Result<(Sheet, usize), SegmentError> {
     let file = File::open(lists)?;
     let is_items = |column: &Described| column.kind == MetaKind::Items;
     let Some(place) = file.description.columns.iter().position(is_items) else {
