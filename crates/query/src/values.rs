@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use perflab_store::segment::{ColumnData, Segment, SegmentColumn, SegmentError, Snapshot, Strings};
+use perflab_store::segment::{ColumnData, Segment, SegmentColumn, SegmentError, Snapshot};
 
 /// The first values of a column that begin with `prefix`, sorted by their bytes.
 ///
 /// Looked up in the sorted dictionaries, so that the cost grows with the segments and with
-/// `limit`, not with rows or values. Columns of numbers have none. The lists of a segment share
-/// one dictionary: of a column of lists, items of the segment's other columns of lists are among
-/// the values.
+/// `limit`, not with rows or values; of a column of lists, the items that it has are found once.
+/// Columns of numbers have none.
 pub fn column_values(
     column: &str,
     prefix: &str,
@@ -19,8 +18,7 @@ pub fn column_values(
     let mut found: BTreeSet<&str> = BTreeSet::new();
     for segment in &snapshot.segments {
         for column in segment.columns_named(column) {
-            let Some(strings) = dictionary(segment, column)? else { continue };
-            for value in strings_from(strings, prefix).take(limit) {
+            for value in values_from(segment, column, prefix)?.take(limit) {
                 let is_after_all = found.len() >= limit && found.last() < Some(&value);
                 if is_after_all {
                     break;
@@ -35,24 +33,32 @@ pub fn column_values(
     Ok(found.into_iter().map(str::to_owned).collect())
 }
 
-fn dictionary<'s>(
+/// The values of a column of one segment that begin with `prefix`, sorted.
+fn values_from<'s>(
     segment: &'s Segment,
     column: &'s SegmentColumn,
-) -> Result<Option<&'s Strings>, SegmentError> {
-    match column.data()? {
-        ColumnData::String { strings, .. } => Ok(Some(strings)),
-        ColumnData::List { .. } => {
-            let Some(lists) = segment.lists() else { return Ok(None) };
+    prefix: &str,
+) -> Result<Box<dyn Iterator<Item = &'s str> + 's>, SegmentError> {
+    let (strings, used) = match column.data()? {
+        ColumnData::String { strings, .. } => (strings, None),
+        ColumnData::List { ids } => {
+            let Some(lists) = segment.lists() else { return Ok(Box::new(std::iter::empty())) };
             lists.check()?;
-            Ok(Some(lists.items()))
+            (lists.items(), Some(column.items_used(ids, lists)))
         }
-        ColumnData::Int { .. } | ColumnData::Float { .. } => Ok(None),
-    }
-}
-
-fn strings_from<'s>(strings: &'s Strings, prefix: &str) -> impl Iterator<Item = &'s str> {
+        ColumnData::Int { .. } | ColumnData::Float { .. } => {
+            return Ok(Box::new(std::iter::empty()));
+        }
+    };
     let first = strings.first_from(prefix.as_bytes());
-    let codes = first..u32::try_from(strings.len()).unwrap_or(u32::MAX);
+    let codes: Box<dyn Iterator<Item = u32> + 's> = match used {
+        Some(used) => {
+            let start = used.partition_point(|&code| code < first);
+            Box::new(used[start..].iter().copied())
+        }
+        None => Box::new(first..u32::try_from(strings.len()).unwrap_or(u32::MAX)),
+    };
+    let prefix = prefix.to_owned();
     let values = codes.map(|code| strings.get(code));
-    values.take_while(move |value| value.starts_with(prefix))
+    Ok(Box::new(values.take_while(move |value| value.starts_with(&prefix))))
 }

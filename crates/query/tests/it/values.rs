@@ -34,6 +34,19 @@ fn values_come_from_all_segments_and_kinds_but_numbers() {
     assert_eq!(values("test", "", 0), [""; 0]);
 }
 
+#[test]
+fn items_of_another_column_of_lists_are_not_among_them() {
+    let list = |item: &str| vec![item.to_owned(), "both".to_owned()];
+    let snapshot = Snapshot::of([segment_of(&[
+        row(&[("stack", Cell::Vector(list("frame"))), ("tags", Cell::Set(list("tag")))]),
+        row(&[("tags", Cell::Set(list("a")))]),
+    ])]);
+    let values = |column, prefix| column_values(column, prefix, 10, &snapshot).unwrap();
+    assert_eq!(values("tags", ""), ["a", "both", "tag"]);
+    assert_eq!(values("stack", ""), ["both", "frame"]);
+    assert_eq!(values("stack", "t"), [""; 0]);
+}
+
 proptest! {
     #[test]
     fn the_first_by_their_bytes_are_found(

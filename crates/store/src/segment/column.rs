@@ -314,6 +314,7 @@ pub struct SegmentColumn {
     lists: Arc<[Numbers<SharedTrie>; 2]>,
     /// The lists that its rows have, the first time it was asked.
     lists_used: Arc<OnceLock<Arc<[u32]>>>,
+    items_used: Arc<OnceLock<Arc<[u32]>>>,
 }
 
 impl SegmentColumn {
@@ -390,6 +391,19 @@ impl SegmentColumn {
         self.lists_used.get_or_init(|| ids.used(lists.len() + 1))
     }
 
+    /// The codes of the items of a column's lists, ascending; the segment's table has those of all
+    /// columns.
+    pub fn items_used(&self, ids: &Codes, lists: &ListTable) -> &[u32] {
+        self.items_used.get_or_init(|| {
+            let mut is_used = vec![false; lists.items().len()];
+            let used = self.lists_used(ids, lists).iter();
+            for &id in used.filter(|&&id| (id as usize) < lists.len()) {
+                lists.codes(id).for_each(|code| is_used[code as usize] = true);
+            }
+            (0..).zip(is_used).filter(|(_, is_used)| *is_used).map(|(code, _)| code).collect()
+        })
+    }
+
     /// The smallest and the largest value of a column of integers that has any.
     pub fn int_range(&self) -> Option<(i64, i64)> {
         let (least, most) = self.raw.meta.range.as_ref()?;
@@ -431,5 +445,6 @@ pub(super) fn read_column(raw: RawColumn, rows: usize) -> Result<SegmentColumn, 
         ids: Arc::default(),
         lists: Arc::default(),
         lists_used: Arc::default(),
+        items_used: Arc::default(),
     })
 }
