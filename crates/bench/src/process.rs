@@ -13,8 +13,17 @@ pub(crate) fn cpu(pid: u32) -> Result<Duration> {
 
 /// Anonymous resident memory in bytes: what the process itself allocated, no file pages.
 pub(crate) fn anonymous_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "RssAnon:")
+}
+
+/// Resident memory in bytes that belongs to files, and is the system's to take back.
+pub(crate) fn mapped_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "RssFile:")
+}
+
+fn status_bytes(pid: u32, what: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    parse_anonymous_bytes(&status).with_context(|| format!("/proc/{pid}/status has no RssAnon"))
+    parse_bytes(&status, what).with_context(|| format!("/proc/{pid}/status has no {what}"))
 }
 
 fn parse_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
@@ -27,8 +36,8 @@ fn parse_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
     Some(Duration::from_secs_f64(seconds))
 }
 
-fn parse_anonymous_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+fn parse_bytes(status: &str, what: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib << 10)
 }
@@ -49,6 +58,7 @@ mod tests {
         assert!(anonymous_bytes(std::process::id()).unwrap() > 0);
         cpu(std::process::id()).unwrap();
         let status = "Name:\tx\nVmRSS:\t    9 kB\nRssAnon:\t    1234 kB\n";
-        assert_eq!(parse_anonymous_bytes(status), Some(1234 << 10));
+        assert_eq!(parse_bytes(status, "RssAnon:"), Some(1234 << 10));
+        assert_eq!(parse_bytes(status, "RssFile:"), None);
     }
 }

@@ -8,6 +8,7 @@ mod questions;
 mod results;
 mod rows;
 mod stacks;
+mod stores;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ use questions::{Asked, questions};
 use results::{Measured, Results};
 pub(crate) use rows::{DAY_NS, Names, ROWS_PER_BATCH, START_NS};
 use stacks::Stacks;
+use stores::Store;
 
 /// Where the rows go.
 const ROWS: &str = "bench_rows";
@@ -81,12 +83,13 @@ pub(crate) fn run(settings: &Settings) -> Result<Vec<Bar>> {
     let cold_start =
         ours::cold_start(&workplace.perflab, &home, settings.batches() * ROWS_PER_BATCH)?;
     let perflab = Perflab::open(&home)?;
-    let mut results = Results::new(machine, load_s, cold_start, &perflab, &peers);
+    let mut results = Results::new(machine, cold_start, &perflab, &peers);
     for asked in questions().into_iter().filter(|asked| asked.what.contains(&settings.only)) {
         say(asked.what);
         results.measured.push(measure(&asked, &perflab, &mut peers, settings.rounds)?);
     }
     results.one_hour = perflab.one_hour(settings.rounds)?;
+    results.stores = Store::all(&perflab, load_s, &peers)?;
     report::print(&results)?;
     let bars = results.bars();
     bars.iter().try_for_each(|bar| report::print(bar))?;

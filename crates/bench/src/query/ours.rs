@@ -11,7 +11,7 @@ use perflab_model::SystemClock;
 use perflab_query::algebra::{Aggregate, Question};
 use perflab_query::views::{Fold, TreeQuestion, tree};
 use perflab_query::{Answer, Limits, Selection, Value, answer};
-use perflab_store::segment::Snapshot;
+use perflab_store::segment::{Segment, Snapshot, cool};
 use perflab_store::{Home, HomeSettings};
 use serde_json::{Value as Json, json};
 
@@ -32,6 +32,8 @@ const CATCH_UP: Duration = Duration::from_secs(600);
 const ROUNDING: f64 = 1e-9;
 const SKETCH_ERROR: f64 = 1.0 / 128.0;
 const WEIGHTED_ERROR: f64 = 0.1;
+/// One in so many segments is made cold, to see how small it gets.
+const COLD_STEP: usize = 20;
 /// How many nodes of a tree are shown.
 const NODES_MAX: usize = 10_000;
 
@@ -67,9 +69,28 @@ impl Perflab {
         self.rows.segments.iter().map(|segment| segment.rows()).sum()
     }
 
-    /// Of the rows' segments.
+    /// The segments of the rows and of the samples.
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.rows.segments.iter().chain(&self.samples.segments).map(|segment| &**segment)
+    }
+
+    pub(crate) fn rows_and_samples(&self) -> usize {
+        self.segments().map(Segment::rows).sum()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.segments.iter().map(|segment| segment.bytes()).sum()
+        self.segments().map(Segment::bytes).sum()
+    }
+
+    /// What segments would take if they were cold: of some of them, spread over all.
+    pub(crate) fn cold_bytes_per_row(&self) -> Result<f64> {
+        let (mut rows, mut bytes) = (0, 0);
+        for segment in self.segments().step_by(COLD_STEP) {
+            let cooled = cool(segment)?;
+            rows += segment.rows();
+            bytes += cooled.rows.len() + cooled.lists.map_or(0, |lists| lists.len());
+        }
+        Ok(bytes as f64 / rows as f64)
     }
 
     pub(crate) fn ask(&self, ours: &Ours) -> Result<OurAnswer> {

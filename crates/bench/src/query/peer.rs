@@ -74,6 +74,10 @@ impl QueryPeer {
         Ok(Self { name, loaded, child, questions, answers })
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn ask(&mut self, sql: &str) -> Result<PeerAnswer> {
         writeln!(self.questions, "{}", json!({ "sql": sql }))?;
         let answer: Value = read(&mut self.answers)?;

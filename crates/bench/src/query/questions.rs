@@ -209,6 +209,7 @@ fn many_groups() -> Vec<Asked> {
             ],
             clickhouse: vec![
                 "SELECT job, host, sum(weight) AS n FROM rows GROUP BY job, host ORDER BY n DESC LIMIT 100",
+                "SELECT CAST(job AS Nullable(String)) AS j, host, sum(weight) AS n FROM rows GROUP BY j, host ORDER BY n DESC LIMIT 100",
             ],
             agreement: Agreement::Exact,
         },

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::ours::Perflab;
 use super::peer::QueryPeer;
+use super::stores::Store;
 use crate::machine;
 use crate::quantile::median;
 use crate::report::{Bar, Limit, Table};
@@ -72,23 +73,16 @@ pub(crate) struct Results {
     cold_start: Duration,
     rows: usize,
     peers: Vec<String>,
-    /// Name, seconds to load if it was, bytes.
-    stores: Vec<(String, Option<f64>, f64)>,
+    pub(crate) stores: Vec<Store>,
 }
 
 impl Results {
     pub(crate) fn new(
         machine: String,
-        load_s: Option<f64>,
         cold_start: Duration,
         perflab: &Perflab,
         peers: &[QueryPeer],
     ) -> Self {
-        let mut stores = vec![("perflab, hot segments".to_owned(), load_s, perflab.bytes() as f64)];
-        for peer in peers {
-            let name = format!("{} {}, with samples", peer.name, peer.loaded.version);
-            stores.push((name, peer.loaded.load_s, peer.loaded.bytes as f64));
-        }
         Self {
             measured: Vec::new(),
             one_hour: (0.0, 0.0),
@@ -96,7 +90,7 @@ impl Results {
             cold_start,
             rows: perflab.rows(),
             peers: peers.iter().map(|peer| format!("{} ms", peer.name)).collect(),
-            stores,
+            stores: Vec::new(),
         }
     }
 
@@ -164,12 +158,19 @@ impl fmt::Display for Results {
             table.add(row);
         }
         writeln!(f, "{table}")?;
-        let mut table = Table::new(&["store", "load s", "bytes per row"]);
-        for (name, load_s, bytes) in &self.stores {
+        let header = ["store", "load s", "bytes per row", "memory MiB", "mapped files MiB"];
+        let mut table = Table::new(&header);
+        let or_none = |value: Option<f64>, digits: usize| {
+            value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        let mib = |bytes: u64| (bytes >> 20) as f64;
+        for store in &self.stores {
             table.add(vec![
-                name.clone(),
-                load_s.map_or_else(|| "–".to_owned(), |load_s| format!("{load_s:.0}")),
-                format!("{:.1}", bytes / rows as f64),
+                store.name.clone(),
+                or_none(store.load_s, 0),
+                or_none(Some(store.bytes_per_row), 1),
+                or_none(store.memory.map(|(anonymous, _)| mib(anonymous)), 0),
+                or_none(store.memory.map(|(_, mapped)| mib(mapped)), 0),
             ]);
         }
         writeln!(f, "{table}")
