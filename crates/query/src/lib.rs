@@ -27,6 +27,7 @@ mod group;
 mod kernels;
 mod limits;
 mod local;
+mod moments;
 mod nearest;
 mod numbering;
 mod prepare;

@@ -6,6 +6,7 @@ use hashbrown::HashSet;
 
 use crate::algebra::Aggregate;
 use crate::kernels::{CodeSlice, Lanes, WeightSlice};
+use crate::moments::LocalMoments;
 use crate::sketch::{Bins, Sketch};
 use crate::source::{Block, Source};
 
@@ -14,12 +15,7 @@ use crate::source::{Block, Source};
 pub(crate) enum Local {
     Count(Tallies),
     Samples(Lanes<f64>),
-    Moments {
-        sums: Lanes<MomentSums>,
-        /// Of all numbers in all segments.
-        middle: f64,
-        wants_squares: bool,
-    },
+    Moments(LocalMoments),
     Weights(Lanes<WeightSums>),
     Extremes(Lanes<Ends>),
     Quantile(Quantiles),
@@ -34,6 +30,13 @@ pub(crate) struct Expected {
     pub(crate) rows: usize,
     /// Whether all weights are small integers.
     pub(crate) has_whole_weights: bool,
+}
+
+impl Expected {
+    /// Whether rows and their weights can be counted in one number.
+    pub(crate) fn fits_tally(self) -> bool {
+        self.has_whole_weights && self.rows <= TALLY_ROWS_MAX
+    }
 }
 
 /// Room for the numbers and codes of a block.
@@ -51,7 +54,7 @@ impl Local {
             Aggregate::Samples => Self::Samples(Lanes::default()),
             Aggregate::Sum(_) | Aggregate::Avg(_) | Aggregate::Stddev(_) => {
                 let wants_squares = matches!(aggregate, Aggregate::Stddev(_));
-                Self::Moments { sums: Lanes::default(), middle, wants_squares }
+                Self::Moments(LocalMoments::new(middle, wants_squares))
             }
             Aggregate::EffectiveSize(_) => Self::Weights(Lanes::default()),
             Aggregate::Min(_) | Aggregate::Max(_) => Self::Extremes(Lanes::default()),
@@ -78,7 +81,7 @@ impl Local {
         match self {
             Self::Count(tallies) => tallies.reset(expected),
             Self::Samples(sums) => sums.reset(expected.groups),
-            Self::Moments { sums, .. } => sums.reset(expected.groups),
+            Self::Moments(moments) => moments.reset(expected),
             Self::Weights(sums) => sums.reset(expected.groups),
             Self::Extremes(ends) => ends.reset(expected.groups),
             Self::Quantile(quantiles) => quantiles.reset(expected, None),
@@ -91,7 +94,7 @@ impl Local {
         match self {
             Self::Count(tallies) => tallies.grow(groups),
             Self::Samples(sums) => sums.grow(groups),
-            Self::Moments { sums, .. } => sums.grow(groups),
+            Self::Moments(moments) => moments.grow(groups),
             Self::Weights(sums) => sums.grow(groups),
             Self::Extremes(ends) => ends.grow(groups),
             Self::Quantile(quantiles) => quantiles.grow(groups),
@@ -115,18 +118,8 @@ impl Local {
                     *sum += if hits.is_nan() { 1.0 } else { hits };
                 });
             }
-            Self::Moments { sums, middle, wants_squares } => {
-                let numbers = source.numbers(block, &mut scratch.numbers);
-                let middle = *middle;
-                if *wants_squares {
-                    fold_weighted(sums, block, numbers, |sums, value, weight| {
-                        sums.add::<true>(value, weight, middle);
-                    });
-                } else {
-                    fold_weighted(sums, block, numbers, |sums, value, weight| {
-                        sums.add::<false>(value, weight, middle);
-                    });
-                }
+            Self::Moments(moments) => {
+                moments.add(block, source.numbers(block, &mut scratch.numbers));
             }
             Self::Weights(sums) => {
                 let numbers = match source {
@@ -202,12 +195,18 @@ impl Presence {
 }
 
 /// One row, in a sum of rows and of small integer weights: its upper bits count the rows.
-const ROW: u64 = 1 << WEIGHT_BITS;
+pub(crate) const ROW: u64 = 1 << WEIGHT_BITS;
 const WEIGHT_BITS: u32 = 40;
 /// Beyond so many rows of a group their number does not fit.
 const TALLY_ROWS_MAX: usize = (1 << (u64::BITS - WEIGHT_BITS)) - 1;
 
 const _: () = assert!(TALLY_ROWS_MAX as u64 * (u16::MAX as u64) < ROW, "weights stay below rows");
+
+/// The sum of the weights in a sum of rows and weights.
+#[expect(clippy::cast_precision_loss, reason = "40 bits at most")]
+pub(crate) fn weight_of(tally: u64) -> f64 {
+    (tally % ROW) as f64
+}
 
 /// The rows of groups and the sums of their weights.
 #[derive(Debug)]
@@ -225,7 +224,7 @@ impl Default for Tallies {
 
 impl Tallies {
     fn reset(&mut self, expected: Expected) {
-        match (&mut *self, expected.has_whole_weights && expected.rows <= TALLY_ROWS_MAX) {
+        match (&mut *self, expected.fits_tally()) {
             (Self::Whole(_), true) | (Self::Any(_), false) => {}
             (Self::Any(_), true) => *self = Self::Whole(Lanes::default()),
             (Self::Whole(_), false) => *self = Self::Any(Lanes::default()),
@@ -278,10 +277,7 @@ impl Tallies {
     pub(crate) fn add_to(&self, sums: &mut [f64], pairs: impl Iterator<Item = (usize, usize)>) {
         match self {
             Self::Whole(tallies) => pairs.for_each(|(from, into)| {
-                let weight = tallies.get(from, |a, b| a + b) % ROW;
-                #[expect(clippy::cast_precision_loss, reason = "40 bits at most")]
-                let weight = weight as f64;
-                sums[into] += weight;
+                sums[into] += weight_of(tallies.get(from, |a, b| a + b));
             }),
             Self::Any(tallies) => pairs.for_each(|(from, into)| {
                 sums[into] += tallies.get(from, |a, b| (a.0 + b.0, a.1 + b.1)).1;
@@ -290,45 +286,8 @@ impl Tallies {
     }
 }
 
-/// Rows, and the weighted sums of 1, of deviations from a middle, and of their squares where they
-/// are wanted.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-pub(crate) struct MomentSums {
-    // Beside each other, so that both are added at once.
-    pub(crate) weight: f64,
-    pub(crate) first: f64,
-    pub(crate) second: f64,
-    pub(crate) rows: u64,
-}
-
-impl MomentSums {
-    /// Without branches: which values are null can't be foreseen.
-    #[inline]
-    fn add<const SQUARES: bool>(&mut self, value: f64, weight: f64, middle: f64) {
-        let is_there = !value.is_nan();
-        let weight = if is_there { weight } else { 0.0 };
-        let deviation = if is_there { value - middle } else { 0.0 };
-        self.rows += u64::from(is_there);
-        self.weight += weight;
-        self.first += weight * deviation;
-        if SQUARES {
-            self.second += weight * deviation * deviation;
-        }
-    }
-
-    pub(crate) fn joined(self, other: Self) -> Self {
-        Self {
-            rows: self.rows + other.rows,
-            weight: self.weight + other.weight,
-            first: self.first + other.first,
-            second: self.second + other.second,
-        }
-    }
-}
-
 /// Adds each number and its weight to the sums of its group.
-fn fold_weighted<S: Copy + Default>(
+pub(crate) fn fold_weighted<S: Copy + Default>(
     sums: &mut Lanes<S>,
     block: &Block<'_>,
     numbers: &[f64],

@@ -7,7 +7,8 @@ use perflab_store::segment::NULL_ID;
 
 use crate::algebra::{Aggregate, Order};
 use crate::distinct::Distinct;
-use crate::local::{Ends, Local, MomentSums, Pairs, WeightSums};
+use crate::local::{Ends, Local, Pairs, WeightSums};
+use crate::moments::MomentSums;
 use crate::sketch::Sketch;
 use crate::source::Source;
 
@@ -184,12 +185,9 @@ impl States {
             (Self::Sum(sums), Local::Samples(local)) => {
                 places.for_each(|(from, into)| sums[into] += local.get(from, |a, b| a + b));
             }
-            (Self::Moments(moments), Local::Moments { sums, middle, .. }) => {
-                places.for_each(|(from, into)| {
-                    let sums = sums.get(from, MomentSums::joined);
-                    moments[into].merge(&Moments::around(*middle, sums));
-                });
-            }
+            (Self::Moments(moments), Local::Moments(local)) => places.for_each(|(from, into)| {
+                moments[into].merge(&Moments::around(local.middle(), local.get(from)));
+            }),
             (Self::Weights(sums), Local::Weights(local)) => places.for_each(|(from, into)| {
                 sums[into] = sums[into].joined(local.get(from, WeightSums::joined));
             }),
