@@ -23,7 +23,7 @@ pub(super) fn map(path: &Path, len: u64) -> io::Result<Buffer> {
     Ok(Buffer::from(Bytes::from_owner(map)))
 }
 
-pub(super) fn check_length(found: u64, len: u64) -> io::Result<()> {
+fn check_length(found: u64, len: u64) -> io::Result<()> {
     if found == len {
         return Ok(());
     }

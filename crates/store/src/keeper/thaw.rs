@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Keeper;
+use super::cold::{ColdError, Unreachable};
 use crate::catalog::{CatalogError, SegmentEntry};
 use crate::ingest::chain;
 use crate::segment::{Built, Segment, thaw};
@@ -14,6 +15,9 @@ use crate::segment::{Built, Segment, thaw};
 pub enum ThawError {
     #[error("it is damaged: {0}")]
     Damaged(String),
+    /// It is not known whether it is damaged.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     #[error(
         "other questions use all of the {} MiB for thawed rows: ask again when they are answered",
         bytes_max >> 20
@@ -66,8 +70,10 @@ impl Keeper {
         let Some(cold) = &entry.cold else {
             return Err(ThawError::Damaged("it is not cold".to_owned()));
         };
-        let read = self.cold.read(folder, entry, cold);
-        let (rows, lists) = read.map_err(|error| ThawError::Damaged(chain(&error)))?;
+        let (rows, lists) = self.cold.read(folder, entry, cold).map_err(|error| match error {
+            ColdError::Damaged { .. } => ThawError::Damaged(error.to_string()),
+            ColdError::Unreachable(error) => ThawError::Unreachable(error),
+        })?;
         thaw(rows, lists).map_err(|error| ThawError::Damaged(chain(&error)))
     }
 }
