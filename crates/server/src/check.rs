@@ -31,6 +31,14 @@ pub(crate) struct Report {
     segments: u64,
     segment_bytes: u64,
     damaged_segments: Vec<DamagedSegment>,
+    unread: Vec<Unread>,
+}
+
+/// Cold rows that could not be read.
+#[derive(Debug, Serialize)]
+struct Unread {
+    rows: u64,
+    error: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -72,7 +80,8 @@ pub(crate) async fn post_check(
 
 impl Report {
     fn new(check: &Check, segments: SegmentCheck) -> Self {
-        let clean = check.is_clean() && segments.damage.is_empty();
+        let clean = check.is_clean() && segments.damage.is_empty() && segments.unread.is_empty();
+        let unread = segments.unread.into_iter().map(|(error, rows)| Unread { rows, error });
         let unreadable = check.unreadable.iter().map(|(path, error)| Unreadable {
             file: path.display().to_string(),
             error: error.to_string(),
@@ -88,6 +97,7 @@ impl Report {
             segments: segments.segments,
             segment_bytes: segments.bytes,
             damaged_segments: segments.damage.into_iter().map(DamagedSegment::from).collect(),
+            unread: unread.collect(),
         }
     }
 }

@@ -161,6 +161,11 @@ impl Collector for Watched {
             ("log_window_keys", "Remembered keys of producers", log.window_keys),
             ("log_queue_bytes", "Bytes that wait to be written", log.queue_bytes as u64),
             ("disk_full", "1 while the disk is full", u64::from(log.disk_full)),
+            (
+                "cold_failing",
+                "1 while cold rows can't be read or written where they are kept",
+                u64::from(self.home.is_cold_failing()),
+            ),
             ("in_flight_bytes", "Bytes of bodies being worked on", self.budget.used() as u64),
         ];
         for (name, help, value) in gauges {

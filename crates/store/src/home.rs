@@ -5,7 +5,7 @@
 //! catalog.sqlite   what is known besides the rows
 //! log/             the log
 //! segments/        the rows, for queries
-//! cold/            rows that are old, in less space
+//! cold/            rows that are old, in less space; unless they are kept elsewhere
 //! thawed/          old rows that queries have touched lately; no data
 //! spool/           what local writers left while no server ran
 //! quarantine/      damaged bytes that were set aside
@@ -26,7 +26,7 @@ use perflab_wire::{IdlError, Registry, Secret};
 use crate::catalog::{Catalog, CatalogError, CategorySettings, Idl};
 use crate::datasets::{Dataset, DatasetError, Datasets};
 use crate::ingest::{Counters, IngestStats, REJECTED, REJECTED_BYTES_MAX, chain};
-use crate::keeper::{Fault, Keeper, Parts, StartError};
+use crate::keeper::{ColdStartError, ColdUrl, Fault, Keeper, Parts, StartError};
 use crate::lock::{Claim, HomeLock};
 use crate::tables::{TableLimits, Tables};
 use crate::tokens::{NewToken, TokenError, Tokens};
@@ -53,6 +53,9 @@ pub struct HomeSettings {
     /// How many bytes of thawed segments there may be at a time, and so how much of a dataset's
     /// cold rows one question can be about.
     pub thawed_bytes_max: u64,
+    /// Where cold segments are kept from now on, which can't be changed while there are any;
+    /// `None`: where they were so far, at first in the home.
+    pub cold: Option<ColdUrl>,
 }
 
 impl Default for HomeSettings {
@@ -64,6 +67,7 @@ impl Default for HomeSettings {
             fault: |_| {},
             columns_max: COLUMNS_MAX,
             thawed_bytes_max: THAWED_BYTES_MAX,
+            cold: None,
         }
     }
 }
@@ -84,6 +88,12 @@ pub enum HomeError {
         dir: PathBuf,
         #[source]
         error: CatalogError,
+    },
+    #[error("failed to open the home `{dir}`")]
+    Cold {
+        dir: PathBuf,
+        #[source]
+        error: ColdStartError,
     },
     #[error(transparent)]
     Log(#[from] OpenError),
@@ -184,11 +194,13 @@ impl Home {
             disk: Arc::clone(&settings.disk),
             limits: settings.tables,
             thawed_bytes_max: settings.thawed_bytes_max,
+            cold: settings.cold.clone(),
             fault: settings.fault,
         };
         let keeper = Keeper::open(dir, parts).map_err(|error| match error {
             StartError::Io(error) => io_failed(error),
             StartError::Catalog(error) => catalog_failed(error),
+            StartError::Cold(error) => HomeError::Cold { dir: dir.to_owned(), error },
         })?;
         let home = Self {
             dir: dir.to_owned(),
@@ -227,7 +239,7 @@ impl Home {
     /// Ends the keeper's thread after what it is at. What is in memory tables only stays in the
     /// log, where the next start reads it.
     fn stop_keeper(&self) {
-        self.tables().stop();
+        self.keeper.stop();
         let thread = self.keeper_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Err(_)) = thread.map(JoinHandle::join) {
             tracing::error!("the keeper's thread ended by a defect");

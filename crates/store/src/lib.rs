@@ -36,7 +36,10 @@ pub use ingest::{
     REJECTED, REJECTED_BYTES_MAX, REJECTED_MESSAGE_BYTES_MAX, Sequences, Settled, Ticket, chain,
     is_reserved,
 };
-pub use keeper::{FAULT_POINTS, Fault, SegmentCheck, SegmentDamage, ThawError};
+pub use keeper::{
+    ColdStartError, ColdUrl, ColdUrlError, FAULT_POINTS, Fault, PlaceError, SegmentCheck,
+    SegmentDamage, ThawError, Unreachable,
+};
 pub use links::{LINK_BYTES_MAX, LINKS_MAX, LinkError};
 pub use reading::{DatasetInfo, Reach, SnapshotError};
 pub use record::{RecordDecoder, RecordError};

@@ -1,7 +1,6 @@
 //! What queries and operators ask of a home's rows.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use perflab_model::Nanos;
@@ -108,8 +107,7 @@ impl Home {
                 snapshot.missing.extend(told);
             }
             self.check_thawed_bytes(dataset, &touched)?;
-            if let Some(thawed) = self.thaw_all(dataset, &touched, stop)? {
-                snapshot.segments.extend(thawed);
+            if self.thaw_all(dataset, &touched, stop, &mut snapshot)? {
                 return Ok(snapshot);
             }
             // One was damaged, or has just been removed: what there is now is to be told.
@@ -141,24 +139,40 @@ impl Home {
         Ok(())
     }
 
-    /// `None` when one of them is not there any more.
+    /// Adds cold segments to a snapshot, and says what is missing of those that can't be reached;
+    /// false when one of them is not there any more.
     fn thaw_all(
         &self,
         dataset: &str,
         touched: &[&SegmentEntry],
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Vec<Arc<Segment>>>, SnapshotError> {
-        let mut thawed = Vec::new();
+        snapshot: &mut Snapshot,
+    ) -> Result<bool, SnapshotError> {
+        let (mut rows_missing, mut why) = (0, None);
         for entry in touched {
             if stop() {
                 return Err(SnapshotError::Stopped { dataset: dataset.to_owned() });
             }
-            let failed = |error| SnapshotError::Thaw { dataset: dataset.to_owned(), error };
-            let segment = self.keeper().thaw(dataset, entry).map_err(failed)?;
-            let Some(segment) = segment else { return Ok(None) };
-            thawed.push(segment);
+            match self.keeper().thaw(dataset, entry) {
+                Ok(Some(segment)) => snapshot.segments.push(segment),
+                Ok(None) => return Ok(false),
+                Err(ThawError::Unreachable(error)) => {
+                    rows_missing += entry.rows;
+                    why = Some(error);
+                }
+                Err(error) => {
+                    return Err(SnapshotError::Thaw { dataset: dataset.to_owned(), error });
+                }
+            }
         }
-        Ok(Some(thawed))
+        let told = why.map(|why| format!("{rows_missing} cold rows are missing: {why}"));
+        snapshot.missing.extend(told);
+        Ok(true)
+    }
+
+    /// Whether cold rows can't be read or written where they are kept.
+    pub fn is_cold_failing(&self) -> bool {
+        self.keeper().is_cold_failing()
     }
 
     /// Every dataset's name, sorted.

@@ -44,6 +44,14 @@ struct Report {
     segment_bytes: u64,
     #[serde(default)]
     damaged_segments: Vec<DamagedSegment>,
+    #[serde(default)]
+    unread: Vec<Unread>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Unread {
+    rows: u64,
+    error: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,6 +117,9 @@ fn print(report: &Report, document: Value, format: Format) -> Result<(), Failure
     for DamagedSegment { dataset, rows, error } in &report.damaged_segments {
         let rows = count(*rows, "row");
         note(&format!("a segment of `{dataset}` with {rows} is made again from the log: {error}"));
+    }
+    for Unread { rows, error } in &report.unread {
+        note(&format!("warning: {} could not be read: {error}", count(*rows, "cold row")));
     }
     for path in &report.quarantined {
         note(&format!("moved to `{path}`"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perflab_server::{PORT, ServeError, ServerLimits, ServerSettings, TlsFiles, serve};
-use perflab_store::{Home, HomeSettings};
+use perflab_store::{ColdUrl, Home, HomeSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +29,8 @@ use crate::trace::{self, LogFormat};
 Examples:
   perflab serve
   perflab serve --listen 0.0.0.0:7117 --tls-cert cert.pem --tls-key key.pem
-  perflab serve --listen 127.0.0.1:0 --max-body 512M"
+  perflab serve --listen 127.0.0.1:0 --max-body 512M
+  AWS_REGION=eu-north-1 perflab serve --cold s3://bucket/prefix"
 )]
 pub(crate) struct Args {
     /// The address and port to listen on; port 0 takes a free one
@@ -74,6 +75,11 @@ pub(crate) struct Args {
     /// The most bytes of cold rows that are thawed at once [default: 16G]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     max_thawed: Option<usize>,
+    /// Where cold rows are kept from now on: s3://BUCKET/PREFIX, by the AWS_ variables of this
+    /// process, or file:///FOLDER; it is remembered, and stays while there are any [default: in the
+    /// home]
+    #[arg(long, value_name = "URL", env = "PERFLAB_COLD", hide_env_values = true)]
+    cold: Option<ColdUrl>,
     /// How the server's log looks [default: text on a terminal, json otherwise]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
@@ -139,7 +145,7 @@ async fn take_home(dir: &std::path::Path, settings: &HomeSettings) -> Result<Arc
 }
 
 fn home_settings(args: &Args) -> HomeSettings {
-    let mut settings = HomeSettings::default();
+    let mut settings = HomeSettings { cold: args.cold.clone(), ..HomeSettings::default() };
     if let Some(bytes) = args.max_thawed {
         settings.thawed_bytes_max = bytes as u64;
     }

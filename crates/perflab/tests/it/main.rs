@@ -8,6 +8,7 @@ mod categories;
 mod category;
 mod check;
 mod clients;
+mod cold;
 mod compare;
 mod completions;
 mod dataset;

@@ -130,6 +130,7 @@ fn health_and_metrics_tell_what_happened() {
         "perflab_rows_total 3",
         "perflab_log_records_total 3",
         "perflab_disk_full 0",
+        "perflab_cold_failing 0",
         "perflab_in_flight_bytes 0",
         "# EOF",
     ] {

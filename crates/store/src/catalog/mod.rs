@@ -109,6 +109,11 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE segments ADD COLUMN list_crc INTEGER;
     ALTER TABLE segments ADD COLUMN thawed_bytes INTEGER;
 ",
+    "
+    ALTER TABLE progress ADD COLUMN cold_url TEXT;
+    ALTER TABLE progress ADD COLUMN home_id TEXT NOT NULL DEFAULT '';
+    UPDATE progress SET home_id = lower(hex(randomblob(16)));
+",
 ];
 
 /// Why something could not be kept in, or read from, the catalog.
@@ -233,6 +238,8 @@ impl Catalog {
         self.segment_sets()?;
         self.dataset_settings()?;
         self.replay_from()?;
+        self.cold_url()?;
+        self.home_id()?;
         self.link("")?;
         Ok(())
     }

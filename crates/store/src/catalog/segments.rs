@@ -134,6 +134,26 @@ impl Catalog {
         })
     }
 
+    /// What no other home is called.
+    pub fn home_id(&self) -> Result<String, CatalogError> {
+        self.with(READ, |connection| {
+            connection.query_row("SELECT home_id FROM progress", (), |row| row.get(0))
+        })
+    }
+
+    /// Where cold segments are kept; `None`: in the home.
+    pub fn cold_url(&self) -> Result<Option<String>, CatalogError> {
+        self.with(READ, |connection| {
+            connection.query_row("SELECT cold_url FROM progress", (), |row| row.get(0))
+        })
+    }
+
+    pub fn set_cold_url(&self, url: &str) -> Result<(), CatalogError> {
+        self.with(WRITE, |connection| {
+            connection.execute("UPDATE progress SET cold_url = ?1", [url]).map(drop)
+        })
+    }
+
     /// Whether the segments that are there were made under this catalog: what it doesn't name is
     /// left over. Otherwise they are of another one, which is lost.
     pub fn names_segments(&self) -> Result<bool, CatalogError> {

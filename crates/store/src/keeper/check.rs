@@ -1,6 +1,9 @@
 //! Reading everything that is in files, whether or not anyone asks for it.
 
+use std::collections::BTreeMap;
+
 use super::Keeper;
+use super::cold::ColdError;
 use super::rebuild::check;
 use crate::catalog::{CatalogError, SegmentEntry};
 use crate::ingest::chain;
@@ -12,6 +15,8 @@ pub struct SegmentCheck {
     /// Of their files.
     pub bytes: u64,
     pub damage: Vec<SegmentDamage>,
+    /// Cold rows that could not be read, by why: nothing is known about them.
+    pub unread: BTreeMap<String, u64>,
 }
 
 /// A segment that can't be used. It was set aside, and is made again from the log.
@@ -45,8 +50,16 @@ impl Keeper {
                 found.add(&dataset, &file.entry, damage);
             }
             let entries = self.tables.entries(&dataset);
-            for entry in entries.iter().filter(|entry| entry.cold.is_some()) {
-                let damage = self.damage_of(folder, entry);
+            for entry in &entries {
+                let Some(cold) = &entry.cold else { continue };
+                let damage = match self.cold.read(folder, entry, cold) {
+                    Ok(_) => None,
+                    Err(ColdError::Unreachable(error)) => {
+                        *found.unread.entry(error.to_string()).or_default() += entry.rows;
+                        continue;
+                    }
+                    Err(error @ ColdError::Damaged { .. }) => Some(error.to_string()),
+                };
                 let damage = damage.filter(|why| self.take_out_cold(&dataset, entry, why));
                 found.add(&dataset, entry, damage);
             }
@@ -54,15 +67,12 @@ impl Keeper {
         Ok(found)
     }
 
-    /// What is wrong with a segment, as its files are now.
+    /// What is wrong with a hot segment, as its files are now.
     fn damage_of(&self, folder: u64, entry: &SegmentEntry) -> Option<String> {
-        match &entry.cold {
-            Some(cold) => self.cold.read(folder, entry, cold).err().map(|error| chain(&error)),
-            // Opened anew: checksums are compared once for each time a segment is opened.
-            None => match self.files.open(folder, entry) {
-                Ok(segment) => check(&segment).err().map(|error| chain(&error)),
-                Err(error) => Some(chain(&error)),
-            },
+        // Opened anew: checksums are compared once for each time a segment is opened.
+        match self.files.open(folder, entry) {
+            Ok(segment) => check(&segment).err().map(|error| chain(&error)),
+            Err(error) => Some(chain(&error)),
         }
     }
 }

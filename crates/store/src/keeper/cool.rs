@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use perflab_model::Nanos;
 
 use super::rebuild::check;
-use super::steps::{COOL, COOL_REMOVED, COOL_VERIFIED};
+use super::scratch::Scratch;
+use super::steps::{COOL_RECORDED, COOL_REMOVED, COOL_SWAPPED, COOL_VERIFIED};
 use super::{KeepError, Keeper};
 use crate::catalog::{ColdEntry, SegmentChange, SegmentEntry};
-use crate::segment::{Built, Cooled, Segment, SegmentError, Source, build, cool};
+use crate::segment::{Cooled, Segment, SegmentError, Sheets, Source, cool, lay_out};
 use crate::tables::{FileSegment, TableLimits};
 
 /// Segments of less than this part of the largest that merging makes wait to be merged.
@@ -19,6 +21,10 @@ const WORTH_COOLING: u64 = 4;
 impl Keeper {
     /// Makes one segment cold that was hot for long enough; false when there is none.
     pub(super) fn cool_next(&self) -> bool {
+        // Not before what an earlier process left is gone: it may have the numbers of new ones.
+        if self.cold_is_untidy.load(Ordering::Relaxed) || !self.cold.is_writable() {
+            return false;
+        }
         for (dataset, files) in self.tables.files() {
             let hot = self.settings(&dataset).hot_seconds.map(Duration::from_secs);
             let Some(hot) = hot else { continue };
@@ -41,43 +47,43 @@ impl Keeper {
             return Err(segment_failed(error));
         }
         let cooled = cool(&file.segment).map_err(segment_failed)?;
-        let entry = self.write_cold(dataset, &cooled, &file.entry)?;
+        let entry = self.write_cold(dataset, cooled, &file.entry)?;
         let removed = [file.entry.id];
         let verified = self.verify(dataset, &entry, &file.segment);
         if verified.is_err() {
-            self.remove_files(dataset, &[entry.id]);
+            self.remove_cold(dataset, entry.id);
         }
         verified?;
         (self.fault)(COOL_VERIFIED);
         let change = SegmentChange { removed: &removed, added: Some(&entry), replay_from: None };
-        self.record(dataset, &change, COOL.recorded)?;
+        self.record(dataset, &change, COOL_RECORDED)?;
         self.tables.replace_by_cold(dataset, file.entry.id, entry);
-        (self.fault)(COOL.swapped);
+        (self.fault)(COOL_SWAPPED);
         self.remove_files(dataset, &removed);
         (self.fault)(COOL_REMOVED);
         Ok(())
     }
 
-    /// Writes a cold segment to its files; nobody knows of them yet.
+    /// Writes a cold segment to where it is kept; nobody knows of it yet.
     fn write_cold(
         &self,
         dataset: &str,
-        cooled: &Cooled,
+        cooled: Cooled,
         hot: &SegmentEntry,
     ) -> Result<SegmentEntry, KeepError> {
-        let Cooled { rows, lists } = cooled;
+        let (rows, lists) = (Bytes::from(cooled.rows), cooled.lists.map(Bytes::from));
         let folder = self.catalog.dataset_folder(dataset)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Err(error) = self.cold.write_bytes((folder, id), (rows, lists.as_deref()), &COOL) {
-            self.remove_files(dataset, &[id]);
-            return Err(KeepError::Segment { dataset: dataset.to_owned(), error });
+        if let Err(error) = self.cold.write((folder, id), (&rows, lists.as_ref())) {
+            self.remove_cold(dataset, id);
+            return Err(KeepError::WriteCold { dataset: dataset.to_owned(), error });
         }
         Ok(SegmentEntry {
             id,
             row_bytes: rows.len() as u64,
             list_bytes: lists.as_ref().map(|lists| lists.len() as u64),
             cold: Some(ColdEntry {
-                row_crc: crc32c::crc32c(rows),
+                row_crc: crc32c::crc32c(&rows),
                 list_crc: lists.as_deref().map(crc32c::crc32c),
                 thawed_bytes: hot.bytes(),
             }),
@@ -95,22 +101,22 @@ impl Keeper {
         let segment_failed = |error| KeepError::Segment { dataset: dataset.to_owned(), error };
         let folder = self.catalog.dataset_folder(dataset)?;
         let thawed = self.read_cold(folder, entry)?;
-        let is_same = has_rows_of(&thawed, segment).map_err(segment_failed)?;
+        let is_same = self.has_rows_of(thawed, segment).map_err(segment_failed)?;
         if is_same {
             return Ok(());
         }
         let what = "its rows are not what they were before it was cold".to_owned();
         Err(segment_failed(SegmentError::Damaged(what)))
     }
-}
 
-/// Whether these are the rows of a segment, bit by bit. A segment that an earlier version wrote
-/// may have them in other bytes, so both are made anew.
-fn has_rows_of(thawed: &Built, segment: &Segment) -> Result<bool, SegmentError> {
-    let thawed = Segment::open(&thawed.rows, thawed.lists.as_ref())?;
-    let [thawed, segment] = [&thawed, segment].map(|one| build(&[Source::Segment(one)]));
-    let (thawed, segment) = (thawed?, segment?);
-    Ok(thawed.rows == segment.rows && thawed.lists == segment.lists)
+    /// Whether these are the rows of a segment, bit by bit. A segment that an earlier version wrote
+    /// may have them in other bytes, so both are made anew.
+    fn has_rows_of(&self, thawed: Sheets, segment: &Segment) -> Result<bool, SegmentError> {
+        let scratch = self.files.scratch()?;
+        let thawed = Scratch::open(self.files.dir(), thawed)?;
+        let anew = |one| lay_out(&[Source::Segment(one)], Some(&scratch));
+        Ok(anew(&thawed)? == anew(segment)?)
+    }
 }
 
 /// The first hot segment whose newest row is older than `before`, unless it is among the small

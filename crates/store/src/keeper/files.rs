@@ -1,6 +1,5 @@
-//! The files of segments: `segments/<dataset's number>/<segment's number>.arrow`, and
-//! `….lists.arrow` beside it where the segment has lists; those of cold ones are
-//! `cold/…/….parquet` and `….lists.parquet`.
+//! The files of hot segments: `segments/<dataset's number>/<segment's number>.arrow`, and
+//! `….lists.arrow` beside it where the segment has lists.
 //!
 //! A file gets its name when it is complete and on the disk, and is never changed after that.
 
@@ -11,26 +10,22 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use perflab_log::{Disk, DiskFile, create_dir};
 use perflab_model::Nanos;
 
-use super::map::{check_length, map};
+use super::map::map;
 use super::scratch::Scratch;
 use super::steps::{Fault, Steps};
-use crate::catalog::{ColdEntry, SegmentEntry};
+use crate::catalog::SegmentEntry;
 use crate::segment::{Output, Segment, SegmentError, Sheet, Sheets};
 
-/// Where files are, and what their names end in.
-#[derive(Debug)]
-pub(super) struct Layout {
-    folder: &'static str,
-    rows: &'static str,
-    lists: &'static str,
-}
+/// The home's folders of hot and of cold segments, and of damaged bytes.
+const HOT_FOLDER: &str = "segments";
+pub(super) const COLD_FOLDER: &str = "cold";
+pub(super) const QUARANTINE: &str = "quarantine";
 
-pub(super) const HOT: Layout = Layout { folder: "segments", rows: "arrow", lists: "lists.arrow" };
-pub(super) const COLD: Layout = Layout { folder: "cold", rows: "parquet", lists: "lists.parquet" };
+const ROWS: &str = "arrow";
+const LISTS: &str = "lists.arrow";
 
 /// What the names of files that are being written end in.
 const TEMPORARY: &str = "tmp";
@@ -87,7 +82,6 @@ impl Output for NewFile {
 
 #[derive(Debug)]
 pub(super) struct SegmentFiles {
-    layout: Layout,
     dir: PathBuf,
     quarantine: PathBuf,
     disk: Arc<dyn Disk>,
@@ -95,17 +89,17 @@ pub(super) struct SegmentFiles {
 }
 
 impl SegmentFiles {
-    pub(super) fn new(home: &Path, layout: Layout, disk: Arc<dyn Disk>, fault: Fault) -> Self {
-        let (dir, quarantine) = (home.join(layout.folder), home.join("quarantine"));
-        Self { layout, dir, quarantine, disk, fault }
-    }
-
-    fn kinds(&self) -> [&'static str; 2] {
-        [self.layout.rows, self.layout.lists]
+    pub(super) fn new(home: &Path, disk: Arc<dyn Disk>, fault: Fault) -> Self {
+        let (dir, quarantine) = (home.join(HOT_FOLDER), home.join(QUARANTINE));
+        Self { dir, quarantine, disk, fault }
     }
 
     fn path(&self, folder: u64, id: u64, kind: &str) -> PathBuf {
         self.dir.join(folder.to_string()).join(format!("{id}.{kind}"))
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Room for the columns of a segment that is about to be written.
@@ -127,33 +121,11 @@ impl SegmentFiles {
         let write = |kind, sheet: Sheet| {
             self.write_one(&self.path(folder, id, kind), steps, |out| sheet.write(out))
         };
-        let lists = sheets.lists.map(|lists| write(self.layout.lists, lists)).transpose()?;
-        let rows = write(self.layout.rows, sheets.rows)?;
+        let lists = sheets.lists.map(|lists| write(LISTS, lists)).transpose()?;
+        let rows = write(ROWS, sheets.rows)?;
         self.disk.sync_dir(&dir)?;
         (self.fault)(steps.durable);
         Ok(Lengths { rows, lists })
-    }
-
-    /// As [`Self::write`], of bytes.
-    pub(super) fn write_bytes(
-        &self,
-        (folder, id): (u64, u64),
-        (rows, lists): (&[u8], Option<&[u8]>),
-        steps: &Steps,
-    ) -> Result<(), SegmentError> {
-        let dir = self.dir.join(folder.to_string());
-        self.disk.create_dir(&dir)?;
-        let write = |kind, bytes: &[u8]| {
-            self.write_one(&self.path(folder, id, kind), steps, |mut out| {
-                out.write_all(bytes)?;
-                Ok(out)
-            })
-        };
-        lists.map(|lists| write(self.layout.lists, lists)).transpose()?;
-        write(self.layout.rows, rows)?;
-        self.disk.sync_dir(&dir)?;
-        (self.fault)(steps.durable);
-        Ok(())
     }
 
     /// Returns how long the file is.
@@ -183,51 +155,17 @@ impl SegmentFiles {
             let path = self.path(folder, entry.id, kind);
             map(&path, len).map_err(|error| FileError::Read { path, error })
         };
-        let rows = open(self.layout.rows, entry.row_bytes)?;
-        let lists = entry.list_bytes.map(|bytes| open(self.layout.lists, bytes)).transpose()?;
+        let rows = open(ROWS, entry.row_bytes)?;
+        let lists = entry.list_bytes.map(|bytes| open(LISTS, bytes)).transpose()?;
         Segment::open(&rows, lists.as_ref()).map_err(|error| {
-            let path = self.path(folder, entry.id, self.layout.rows);
+            let path = self.path(folder, entry.id, ROWS);
             FileError::Segment { path, error }
         })
     }
 
-    /// Checks that the files of a segment are there and as long as the catalog says.
-    pub(super) fn check_lengths(&self, folder: u64, entry: &SegmentEntry) -> Result<(), FileError> {
-        for (kind, len) in self.lengths(entry) {
-            let path = self.path(folder, entry.id, kind);
-            let found = fs::metadata(&path).and_then(|found| check_length(found.len(), len));
-            found.map_err(|error| FileError::Read { path, error })?;
-        }
-        Ok(())
-    }
-
-    /// Reads a cold segment: its rows, and its lists where it has them. Their checksums are
-    /// right.
-    pub(super) fn read(
-        &self,
-        folder: u64,
-        entry: &SegmentEntry,
-        cold: &ColdEntry,
-    ) -> Result<(Bytes, Option<Bytes>), FileError> {
-        let read = |kind, len, crc| {
-            let path = self.path(folder, entry.id, kind);
-            read_whole(&path, len, crc).map_err(|error| FileError::Read { path, error })
-        };
-        let rows = read(self.layout.rows, entry.row_bytes, cold.row_crc)?;
-        let lists = entry.list_bytes.zip(cold.list_crc);
-        let lists = lists.map(|(len, crc)| read(self.layout.lists, len, crc)).transpose()?;
-        Ok((rows, lists))
-    }
-
-    /// The files that a segment has, and their lengths.
-    fn lengths(&self, entry: &SegmentEntry) -> impl Iterator<Item = (&'static str, u64)> {
-        let lists = entry.list_bytes.map(|bytes| (self.layout.lists, bytes));
-        std::iter::once((self.layout.rows, entry.row_bytes)).chain(lists)
-    }
-
     /// Removes what is there of a segment, a file that is half written too.
     pub(super) fn remove(&self, folder: u64, id: u64) -> io::Result<()> {
-        for kind in self.kinds() {
+        for kind in [ROWS, LISTS] {
             let path = self.path(folder, id, kind);
             self.remove_if_there(&path.with_added_extension(TEMPORARY))?;
             self.remove_if_there(&path)?;
@@ -246,25 +184,13 @@ impl SegmentFiles {
     pub(super) fn set_aside(&self, folder: u64, id: u64) -> io::Result<PathBuf> {
         create_dir(&self.quarantine, 0o700)?;
         let aside = |kind| self.quarantine.join(format!("segment-{folder}-{id}.{kind}"));
-        for kind in self.kinds() {
+        for kind in [ROWS, LISTS] {
             match fs::rename(self.path(folder, id, kind), aside(kind)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        Ok(aside(self.layout.rows))
-    }
-
-    /// Moves all segments to where damaged bytes are kept, since nobody knows any more what they
-    /// hold; says where. `None` when there are none.
-    pub(super) fn set_all_aside(&self, now: Nanos) -> io::Result<Option<PathBuf>> {
-        if !self.dir.try_exists()? {
-            return Ok(None);
-        }
-        create_dir(&self.quarantine, 0o700)?;
-        let aside = self.quarantine.join(format!("{}-{}", self.layout.folder, now.as_i64()));
-        fs::rename(&self.dir, &aside)?;
-        Ok(Some(aside))
+        Ok(aside(ROWS))
     }
 
     /// Removes every file that is of none of these segments: a crash came before they were in the
@@ -272,7 +198,7 @@ impl SegmentFiles {
     pub(super) fn sweep(&self, known: &HashSet<(u64, u64)>) -> io::Result<usize> {
         let known: HashSet<PathBuf> = known
             .iter()
-            .flat_map(|&(folder, id)| self.kinds().map(|kind| self.path(folder, id, kind)))
+            .flat_map(|&(folder, id)| [ROWS, LISTS].map(|kind| self.path(folder, id, kind)))
             .collect();
         let mut removed = 0;
         if !self.dir.try_exists()? {
@@ -291,13 +217,18 @@ impl SegmentFiles {
     }
 }
 
-/// The bytes of a file, if they are the ones that were written.
-fn read_whole(path: &Path, len: u64, crc: u32) -> io::Result<Bytes> {
-    // Before it is read: a file that grew need not fit into memory.
-    check_length(fs::metadata(path)?.len(), len)?;
-    let bytes = fs::read(path)?;
-    if crc32c::crc32c(&bytes) != crc {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong"));
+/// Moves all segments of a home to where damaged bytes are kept, since nobody knows any more what
+/// they hold; says where.
+pub(super) fn set_all_aside(home: &Path, now: Nanos) -> io::Result<Vec<PathBuf>> {
+    let mut moved = Vec::new();
+    for folder in [HOT_FOLDER, COLD_FOLDER] {
+        let dir = home.join(folder);
+        if dir.try_exists()? {
+            create_dir(&home.join(QUARANTINE), 0o700)?;
+            let aside = home.join(QUARANTINE).join(format!("{folder}-{}", now.as_i64()));
+            fs::rename(&dir, &aside)?;
+            moved.push(aside);
+        }
     }
-    Ok(bytes.into())
+    Ok(moved)
 }

@@ -23,16 +23,16 @@ pub(super) fn map(path: &Path, len: u64) -> io::Result<Buffer> {
     Ok(Buffer::from(Bytes::from_owner(map)))
 }
 
-/// Some bytes of a file that has no name; they begin where a page does.
+/// Some bytes of a file that this process has just made; they begin where a page does.
 #[expect(unsafe_code, reason = "the bytes of a mapped file can't be known not to change")]
 pub(super) fn map_part(file: &File, offset: u64, len: usize) -> io::Result<Buffer> {
-    // SAFETY: nobody else can open a file without a name, and its owner writes to it past what is
-    // mapped only.
+    // SAFETY: nobody else writes to the file, which has no name or one that nobody else uses, and
+    // this process only past what is mapped.
     let map = unsafe { MmapOptions::new().offset(offset).len(len).map(file) }?;
     Ok(Buffer::from(Bytes::from_owner(map)))
 }
 
-pub(super) fn check_length(found: u64, len: u64) -> io::Result<()> {
+fn check_length(found: u64, len: u64) -> io::Result<()> {
     if found == len {
         return Ok(());
     }

@@ -7,6 +7,7 @@
 //! between any two is harmless.
 
 mod check;
+mod cold;
 mod compact;
 mod cool;
 mod files;
@@ -21,16 +22,17 @@ mod start;
 mod steps;
 mod thaw;
 mod thawed;
+mod tidy;
 
 pub use check::{SegmentCheck, SegmentDamage};
+pub use cold::{ColdStartError, ColdUrl, ColdUrlError, PlaceError, Unreachable};
 pub use steps::{FAULT_POINTS, Fault};
 pub use thaw::ThawError;
 
 pub(crate) use start::{Parts, StartError};
 
 use std::collections::HashMap;
-use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -43,6 +45,7 @@ use crate::datasets::Datasets;
 use crate::ingest::{REJECTED, REJECTED_BYTES_MAX, chain};
 use crate::segment::{SegmentError, Source, lay_out};
 use crate::tables::{FileSegment, Tables};
+use cold::ColdStore;
 use files::{FileError, Lengths, SegmentFiles};
 use steps::Steps;
 use thawed::Thawed;
@@ -53,6 +56,14 @@ const TICK: Duration = Duration::from_secs(2);
 /// Why rows could not be moved on; they stay where they are, and it is tried again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeepError {
+    #[error("failed to write a cold segment of dataset `{dataset}`")]
+    WriteCold {
+        dataset: String,
+        #[source]
+        error: Unreachable,
+    },
+    #[error(transparent)]
+    Cold(#[from] Unreachable),
     #[error("failed to make a segment of dataset `{dataset}`")]
     Segment {
         dataset: String,
@@ -64,7 +75,7 @@ pub(crate) enum KeepError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error("failed to read a cold segment again that was just written")]
-    Cold(#[from] ThawError),
+    Verify(#[from] ThawError),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }
@@ -78,7 +89,9 @@ pub(crate) struct Keeper {
     registry: Arc<RwLock<Arc<Registry>>>,
     clock: Arc<dyn Clock>,
     files: SegmentFiles,
-    cold: SegmentFiles,
+    cold: ColdStore,
+    /// Whether objects may be there that are of no segment.
+    cold_is_untidy: AtomicBool,
     thawed: Thawed,
     fault: Fault,
     settings: RwLock<HashMap<String, DatasetSettings>>,
@@ -93,6 +106,17 @@ pub(crate) struct Keeper {
 impl Keeper {
     pub(crate) fn tables(&self) -> &Arc<Tables> {
         &self.tables
+    }
+
+    /// Whether the last use of where cold segments are kept failed.
+    pub(crate) fn is_cold_failing(&self) -> bool {
+        self.cold.is_failing()
+    }
+
+    /// Ends what it is at as soon as that can be done.
+    pub(crate) fn stop(&self) {
+        self.tables.stop();
+        self.cold.end();
     }
 
     /// Works until it is told to stop.
@@ -115,6 +139,7 @@ impl Keeper {
         while !self.tables.is_stopping() && self.compact_next() {
             self.make_room(due());
         }
+        self.tidy_cold();
         while !self.tables.is_stopping() && self.cool_next() {
             self.make_room(due());
         }
@@ -201,7 +226,7 @@ impl Keeper {
     ) -> Result<(), KeepError> {
         if let Err(error) = self.catalog.change_segments(dataset, change) {
             if let Some(added) = change.added {
-                self.remove_files(dataset, &[added.id]);
+                self.remove_segment(dataset, added);
             }
             return Err(error.into());
         }
@@ -212,24 +237,24 @@ impl Keeper {
         Ok(())
     }
 
+    /// Removes a segment that the catalog doesn't name.
+    fn remove_segment(&self, dataset: &str, entry: &SegmentEntry) {
+        if entry.cold.is_some() {
+            self.remove_cold(dataset, entry.id);
+        } else {
+            self.remove_files(dataset, &[entry.id]);
+        }
+    }
+
     /// Removes files that the catalog doesn't name. What can't be removed now is at the next
     /// start.
     fn remove_files(&self, dataset: &str, ids: &[u64]) {
         for &id in ids {
-            let removed = self
-                .catalog
-                .dataset_folder(dataset)
-                .map(|folder| self.remove_segment(folder, id).map_err(|error| error.to_string()));
-            if let Ok(Err(error)) = removed {
-                tracing::warn!(dataset, id, error, "a segment's file could not be removed");
+            let folder = self.catalog.dataset_folder(dataset);
+            if let Ok(Err(error)) = folder.map(|folder| self.files.remove(folder, id)) {
+                tracing::warn!(dataset, id, %error, "a segment's file could not be removed");
             }
         }
-    }
-
-    /// A number is of one segment only, hot or cold.
-    fn remove_segment(&self, folder: u64, id: u64) -> io::Result<()> {
-        self.files.remove(folder, id)?;
-        self.cold.remove(folder, id)
     }
 
     fn tell(&self, error: &KeepError, what: &str) {

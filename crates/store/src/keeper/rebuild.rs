@@ -7,6 +7,7 @@ use perflab_log::{ReadError, ReadFrom, ReadItem};
 use super::steps::REBUILD;
 use super::{KeepError, Keeper};
 use crate::catalog::{SegmentChange, SegmentEntry};
+use crate::ingest::chain;
 use crate::segment::{ListTable, Segment, SegmentError, Source};
 use crate::tables::{DamagedSegment, Delivery};
 
@@ -45,14 +46,17 @@ impl Keeper {
 
     pub(super) fn set_aside(&self, dataset: &str, folder: u64, entry: &SegmentEntry, why: &str) {
         let id = entry.id;
-        let files = if entry.cold.is_some() { &self.cold } else { &self.files };
-        match files.set_aside(folder, id) {
-            Ok(path) => {
-                let moved_to = path.display();
-                tracing::error!(dataset, id, why, %moved_to, "a segment is damaged");
-            }
+        let moved = if entry.cold.is_some() {
+            let moved = self.cold.set_aside(folder, id).map(|path| path.to_string());
+            moved.map_err(|error| chain(&error))
+        } else {
+            let moved = self.files.set_aside(folder, id).map(|path| path.display().to_string());
+            moved.map_err(|error| chain(&error))
+        };
+        match moved {
+            Ok(moved_to) => tracing::error!(dataset, id, why, moved_to, "a segment is damaged"),
             Err(error) => {
-                tracing::error!(dataset, id, why, %error, "a segment is damaged and still in place");
+                tracing::error!(dataset, id, why, error, "a segment is damaged and still in place");
             }
         }
     }

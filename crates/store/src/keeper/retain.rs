@@ -28,13 +28,18 @@ impl Keeper {
         }
     }
 
-    fn remove_segments(&self, dataset: &Arc<str>, ids: &[u64]) -> Result<(), KeepError> {
-        let change = SegmentChange { removed: ids, ..SegmentChange::default() };
+    fn remove_segments(
+        &self,
+        dataset: &Arc<str>,
+        expired: &[&SegmentEntry],
+    ) -> Result<(), KeepError> {
+        let ids: Vec<u64> = expired.iter().map(|entry| entry.id).collect();
+        let change = SegmentChange { removed: &ids, ..SegmentChange::default() };
         self.record(dataset, &change, RETAIN_RECORDED)?;
-        self.tables.remove(dataset, ids);
+        self.tables.remove(dataset, &ids);
         (self.fault)(RETAIN_SWAPPED);
-        for &id in ids {
-            self.remove_files(dataset, &[id]);
+        for entry in expired {
+            self.remove_segment(dataset, entry);
             (self.fault)(RETAIN_REMOVED);
         }
         Ok(())
@@ -42,7 +47,11 @@ impl Keeper {
 }
 
 /// The segments whose newest row is too old, and the oldest while there are too many bytes.
-fn expired(entries: &[SegmentEntry], settings: &DatasetSettings, now: Nanos) -> Vec<u64> {
+fn expired<'e>(
+    entries: &'e [SegmentEntry],
+    settings: &DatasetSettings,
+    now: Nanos,
+) -> Vec<&'e SegmentEntry> {
     let age = settings.retain_seconds.map(Duration::from_secs);
     let oldest = age.map_or(i64::MIN, |age| now.saturating_sub(age).as_i64());
     let bytes_max = settings.max_bytes.unwrap_or(u64::MAX);
@@ -51,7 +60,7 @@ fn expired(entries: &[SegmentEntry], settings: &DatasetSettings, now: Nanos) -> 
     for entry in entries.iter().rev() {
         newer = newer.saturating_add(entry.bytes());
         if entry.max_ns < oldest || newer > bytes_max {
-            expired.push(entry.id);
+            expired.push(entry);
         }
     }
     expired
@@ -76,7 +85,8 @@ mod tests {
             cold: None,
         };
         let entries = [entry(1, 10), entry(2, 40), entry(3, 20)];
-        expired(&entries, &settings, Nanos(50 * SECOND))
+        let expired = expired(&entries, &settings, Nanos(50 * SECOND));
+        expired.iter().map(|entry| entry.id).collect()
     }
 
     #[test]

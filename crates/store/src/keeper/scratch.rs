@@ -1,16 +1,18 @@
-//! A file without a name, where the columns of a segment wait until all of them are there and can
-//! be written: in memory they would take as much as the segment.
+//! Files in the place of memory, which they leave to the system. The columns of a segment wait in
+//! one without a name until all of them are there and can be written: in memory they would take as
+//! much as the segment.
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use arrow::buffer::Buffer;
 
 use super::map::map_part;
-use crate::segment::Shelf;
+use crate::segment::{Output, Segment, SegmentError, Sheet, Sheets, Shelf};
 
 /// Smaller buffers stay in memory.
 const KEPT_MIN: usize = 64 << 10;
@@ -28,6 +30,13 @@ impl Scratch {
     pub(super) fn new(dir: &Path) -> io::Result<Self> {
         Ok(Self { file: tempfile::tempfile_in(dir)?, end: Cell::new(0) })
     }
+
+    /// Opens a segment that is only wanted for a moment.
+    pub(super) fn open(dir: &Path, sheets: Sheets) -> Result<Segment, SegmentError> {
+        let write = |sheet| write_and_map(tempfile::tempfile_in(dir)?, sheet);
+        let lists = sheets.lists.map(write).transpose()?;
+        Segment::open(&write(sheets.rows)?, lists.as_ref())
+    }
 }
 
 impl Shelf for Scratch {
@@ -39,6 +48,41 @@ impl Shelf for Scratch {
         self.file.write_all_at(buffer, offset)?;
         self.end.set((offset + buffer.len() as u64).next_multiple_of(PAGE_BYTES));
         map_part(&self.file, offset, buffer.len())
+    }
+}
+
+/// Writes a file that is empty so far, and maps it.
+pub(super) fn write_and_map(file: File, sheet: Sheet) -> Result<Buffer, SegmentError> {
+    Ok(sheet.write(Mapped { file, len: 0 })?.map()?)
+}
+
+/// A file that is written from its beginning to its end.
+struct Mapped {
+    file: File,
+    len: usize,
+}
+
+impl Mapped {
+    fn map(&self) -> io::Result<Buffer> {
+        map_part(&self.file, 0, self.len)
+    }
+}
+
+impl Write for Mapped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_all_at(bytes, self.len as u64)?;
+        self.len += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for Mapped {
+    fn written(&self) -> io::Result<impl Deref<Target = [u8]> + '_> {
+        self.map()
     }
 }
 

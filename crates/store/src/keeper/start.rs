@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 
 use perflab_log::{Disk, Log};
@@ -11,7 +11,8 @@ use perflab_model::Clock;
 use perflab_wire::Registry;
 
 use super::Keeper;
-use super::files::{COLD, FileError, HOT, SegmentFiles};
+use super::cold::{ColdParts, ColdStartError, ColdStore, ColdUrl};
+use super::files::{COLD_FOLDER, FileError, SegmentFiles, set_all_aside};
 use super::steps::Fault;
 use super::thawed::Thawed;
 use crate::catalog::{Catalog, CatalogError, SegmentEntry, SegmentSet};
@@ -26,6 +27,8 @@ pub(crate) enum StartError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Cold(#[from] ColdStartError),
 }
 
 /// What a keeper works with.
@@ -39,6 +42,7 @@ pub(crate) struct Parts {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) limits: TableLimits,
     pub(crate) thawed_bytes_max: u64,
+    pub(crate) cold: Option<ColdUrl>,
     pub(crate) fault: Fault,
 }
 
@@ -55,14 +59,24 @@ impl Keeper {
             disk,
             limits,
             thawed_bytes_max,
+            cold,
             fault,
         } = parts;
         check_log(&catalog, log.end())?;
         let replay_from = catalog.replay_from()?;
+        let url = cold_url(cold, &catalog)?;
+        let cold = ColdParts {
+            home,
+            home_id: &catalog.home_id()?,
+            disk: Arc::clone(&disk),
+            clock: Arc::clone(&clock),
+            fault,
+        };
         let keeper = Self {
+            cold: ColdStore::open(url.as_ref(), cold)?,
+            cold_is_untidy: AtomicBool::new(true),
             tables: Arc::new(Tables::new(limits, replay_from)),
-            files: SegmentFiles::new(home, HOT, Arc::clone(&disk), fault),
-            cold: SegmentFiles::new(home, COLD, disk, fault),
+            files: SegmentFiles::new(home, disk, fault),
             thawed: Thawed::open(home, thawed_bytes_max),
             settings: RwLock::new(catalog.dataset_settings()?),
             last_id: AtomicU64::new(catalog.last_segment_id()?),
@@ -76,7 +90,7 @@ impl Keeper {
             fault,
         };
         if !keeper.catalog.names_segments()? {
-            keeper.set_all_aside()?;
+            keeper.set_all_aside(home)?;
             keeper.catalog.begin_segments()?;
         }
         let sets = keeper.catalog.segment_sets()?;
@@ -112,7 +126,7 @@ impl Keeper {
         found: &mut Found,
     ) -> Result<(), FileError> {
         if entry.cold.is_some() {
-            self.cold.check_lengths(folder, &entry)?;
+            // Which may be elsewhere: whether it is whole is seen later.
             found.cold.push(entry);
         } else {
             let segment = Arc::new(self.files.open(folder, &entry)?);
@@ -127,8 +141,7 @@ impl Keeper {
             set.segments.iter().map(|segment| (set.folder, segment.id)).collect::<Vec<_>>()
         };
         let known: HashSet<(u64, u64)> = sets.iter().flat_map(ids).collect();
-        let swept = self.files.sweep(&known).and_then(|hot| Ok(hot + self.cold.sweep(&known)?));
-        match swept {
+        match self.files.sweep(&known) {
             Ok(0) => {}
             Ok(files) => tracing::info!(files, "removed what a crash left of segments"),
             Err(error) => tracing::warn!(%error, "leftover files of segments are not removed"),
@@ -137,9 +150,8 @@ impl Keeper {
 
     /// Segments that no catalog names hold rows that the log may no longer have: they are not
     /// removed.
-    fn set_all_aside(&self) -> io::Result<()> {
-        for files in [&self.files, &self.cold] {
-            let Some(path) = files.set_all_aside(self.clock.now())? else { continue };
+    fn set_all_aside(&self, home: &Path) -> io::Result<()> {
+        for path in set_all_aside(home, self.clock.now())? {
             let moved_to = path.display();
             tracing::error!(
                 %moved_to,
@@ -149,6 +161,28 @@ impl Keeper {
         }
         Ok(())
     }
+}
+
+/// Where cold segments are kept: where they were so far, unless another place is given before there
+/// are any.
+fn cold_url(given: Option<ColdUrl>, catalog: &Catalog) -> Result<Option<ColdUrl>, StartError> {
+    let known = match catalog.cold_url()? {
+        None => None,
+        Some(place) => match place.parse::<ColdUrl>() {
+            Ok(url) => Some(url),
+            Err(error) => return Err(ColdStartError::NoPlace { place, error }.into()),
+        },
+    };
+    let Some(given) = given.filter(|given| Some(given) != known.as_ref()) else {
+        return Ok(known);
+    };
+    let sets = catalog.segment_sets()?;
+    if sets.iter().flat_map(|set| &set.segments).any(|entry| entry.cold.is_some()) {
+        let known = known.map_or_else(|| COLD_FOLDER.to_owned(), |url| url.to_string());
+        return Err(ColdStartError::Elsewhere { known, given: given.to_string() }.into());
+    }
+    catalog.set_cold_url(&given.to_string())?;
+    Ok(Some(given))
 }
 
 /// A log that ends before what segments were made of is not the one that they are from: its

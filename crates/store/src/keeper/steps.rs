@@ -39,15 +39,6 @@ pub(super) const COMPACT: Steps = Steps {
     swapped: "compact.swapped",
 };
 
-pub(super) const COOL: Steps = Steps {
-    written: "cool.written",
-    synced: "cool.synced",
-    renamed: "cool.renamed",
-    durable: "cool.durable",
-    recorded: "cool.recorded",
-    swapped: "cool.swapped",
-};
-
 pub(super) const REBUILD: Steps = Steps {
     written: "rebuild.written",
     synced: "rebuild.synced",
@@ -59,8 +50,18 @@ pub(super) const REBUILD: Steps = Steps {
 
 /// One of the files that a compaction replaced is gone.
 pub(super) const COMPACT_REMOVED: &str = "compact.removed";
+/// The bytes of a cold segment's object are where it is kept, under its name,
+pub(super) const COOL_WRITTEN: &str = "cool.written";
+/// on the disk, where that is one of this machine,
+pub(super) const COOL_SYNCED: &str = "cool.synced";
+/// as is its name.
+pub(super) const COOL_DURABLE: &str = "cool.durable";
 /// What was written for a cold segment was read again, and is what its rows are.
 pub(super) const COOL_VERIFIED: &str = "cool.verified";
+/// The catalog names it, and no longer the segment as it was while it was hot.
+pub(super) const COOL_RECORDED: &str = "cool.recorded";
+/// Queries thaw it.
+pub(super) const COOL_SWAPPED: &str = "cool.swapped";
 /// The file of the segment as it was while it was hot is gone.
 pub(super) const COOL_REMOVED: &str = "cool.removed";
 /// The catalog no longer names what is past its retention.
@@ -71,7 +72,7 @@ pub(super) const RETAIN_SWAPPED: &str = "retain.swapped";
 pub(super) const RETAIN_REMOVED: &str = "retain.removed";
 
 /// Every step of flush, compaction, cooling, retention and rebuilding.
-pub const FAULT_POINTS: [&str; 30] = [
+pub const FAULT_POINTS: [&str; 29] = [
     FLUSH.written,
     FLUSH.synced,
     FLUSH.renamed,
@@ -85,13 +86,12 @@ pub const FAULT_POINTS: [&str; 30] = [
     COMPACT.recorded,
     COMPACT.swapped,
     COMPACT_REMOVED,
-    COOL.written,
-    COOL.synced,
-    COOL.renamed,
-    COOL.durable,
+    COOL_WRITTEN,
+    COOL_SYNCED,
+    COOL_DURABLE,
     COOL_VERIFIED,
-    COOL.recorded,
-    COOL.swapped,
+    COOL_RECORDED,
+    COOL_SWAPPED,
     COOL_REMOVED,
     RETAIN_RECORDED,
     RETAIN_SWAPPED,

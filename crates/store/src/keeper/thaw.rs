@@ -1,19 +1,23 @@
 //! Cold segments back to what questions are answered from.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Keeper;
+use super::cold::{ColdError, Unreachable};
 use crate::catalog::{CatalogError, SegmentEntry};
 use crate::ingest::chain;
-use crate::segment::{Built, Segment, thaw};
+use crate::segment::{Segment, SegmentError, Sheets, thaw};
 
 /// Why a cold segment can't be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum ThawError {
     #[error("it is damaged: {0}")]
     Damaged(String),
+    /// It is not known whether it is damaged.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     #[error(
         "other questions use all of the {} MiB for thawed rows: ask again when they are answered",
         bytes_max >> 20
@@ -27,6 +31,20 @@ pub enum ThawError {
     },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+impl ThawError {
+    /// Of a segment that could not be made, or written to a folder.
+    pub(super) fn of(error: SegmentError, dir: &Path) -> Self {
+        match error {
+            SegmentError::Write(error) => Self::Write { dir: dir.to_owned(), error },
+            SegmentError::Damaged(_)
+            | SegmentError::TooManyRows { .. }
+            | SegmentError::TooMuchText
+            | SegmentError::Arrow(_)
+            | SegmentError::Parquet(_) => Self::Damaged(chain(&error)),
+        }
+    }
 }
 
 impl Keeper {
@@ -50,9 +68,9 @@ impl Keeper {
             return Ok(Some(segment));
         }
         let folder = self.catalog.dataset_folder(dataset)?;
-        let kept =
-            self.read_cold(folder, entry).and_then(|built| self.thawed.keep(entry.id, &built));
-        match kept {
+        let bytes = entry.cold.map_or(0, |cold| cold.thawed_bytes);
+        let read = self.read_cold(folder, entry);
+        match read.and_then(|sheets| self.thawed.keep(entry.id, sheets, bytes)) {
             Err(ThawError::Damaged(why)) => {
                 self.take_out_cold(dataset, entry, &why);
                 Ok(None)
@@ -62,12 +80,16 @@ impl Keeper {
     }
 
     /// Reads a cold segment and makes a hot one of it.
-    pub(super) fn read_cold(&self, folder: u64, entry: &SegmentEntry) -> Result<Built, ThawError> {
+    pub(super) fn read_cold(&self, folder: u64, entry: &SegmentEntry) -> Result<Sheets, ThawError> {
         let Some(cold) = &entry.cold else {
             return Err(ThawError::Damaged("it is not cold".to_owned()));
         };
-        let read = self.cold.read(folder, entry, cold);
-        let (rows, lists) = read.map_err(|error| ThawError::Damaged(chain(&error)))?;
-        thaw(rows, lists).map_err(|error| ThawError::Damaged(chain(&error)))
+        let (rows, lists) = self.cold.read(folder, entry, cold).map_err(|error| match error {
+            ColdError::Damaged { .. } => ThawError::Damaged(error.to_string()),
+            ColdError::Unreachable(error) => ThawError::Unreachable(error),
+        })?;
+        let scratch = self.files.scratch().map_err(SegmentError::from);
+        let thawed = scratch.and_then(|scratch| thaw(rows, lists, Some(&scratch)));
+        thawed.map_err(|error| ThawError::of(error, self.files.dir()))
     }
 }

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use perflab_log::create_dir;
 
-use super::map::map;
+use super::scratch::write_and_map;
 use super::thaw::ThawError;
-use crate::segment::{Built, Segment};
+use crate::segment::{Segment, Sheets};
 
 #[derive(Debug)]
 pub(super) struct Thawed {
@@ -73,18 +73,23 @@ impl Thawed {
         Some(Arc::clone(&found.segment))
     }
 
-    /// Keeps a segment, for which others go that nobody uses.
-    pub(super) fn keep(&self, id: u64, built: &Built) -> Result<Arc<Segment>, ThawError> {
-        let bytes = (built.rows.len() + built.lists.as_ref().map_or(0, |lists| lists.len())) as u64;
+    /// Keeps a segment that takes about this many bytes, for which others go that nobody uses.
+    pub(super) fn keep(
+        &self,
+        id: u64,
+        sheets: Sheets,
+        bytes: u64,
+    ) -> Result<Arc<Segment>, ThawError> {
         let failed = |error| ThawError::Write { dir: self.dir.clone(), error };
         self.make_room(bytes)?;
-        let segment = match self.write(id, built) {
+        let segment = match self.write(id, sheets) {
             Ok(segment) => Arc::new(segment),
             Err(error) => {
                 self.remove(id).map_err(failed)?;
                 return Err(error);
             }
         };
+        let bytes = segment.bytes() as u64;
         let mut kept = self.lock();
         kept.bytes += bytes;
         let used = kept.uses;
@@ -117,18 +122,21 @@ impl Thawed {
     }
 
     /// Through files, so that the memory is the system's to take back.
-    fn write(&self, id: u64, built: &Built) -> Result<Segment, ThawError> {
+    fn write(&self, id: u64, sheets: Sheets) -> Result<Segment, ThawError> {
         let failed = |error| ThawError::Write { dir: self.dir.clone(), error };
         create_dir(&self.dir, 0o700).map_err(failed)?;
         // Not written over: someone may still look at it.
         self.remove(id).map_err(failed)?;
         let [rows, lists] = self.paths(id);
-        let write = |path: &Path, bytes: &[u8]| {
-            let written = File::create_new(path).and_then(|mut file| file.write_all(bytes));
-            written.and_then(|()| map(path, bytes.len() as u64)).map_err(failed)
+        let create = |path: &Path| {
+            File::options().read(true).write(true).create_new(true).open(path).map_err(failed)
         };
-        let rows = write(&rows, &built.rows)?;
-        let lists = built.lists.as_ref().map(|bytes| write(&lists, bytes)).transpose()?;
+        let write = |path: &Path, sheet| {
+            let written = write_and_map(create(path)?, sheet);
+            written.map_err(|error| ThawError::of(error, &self.dir))
+        };
+        let lists = sheets.lists.map(|sheet| write(&lists, sheet)).transpose()?;
+        let rows = write(&rows, sheets.rows)?;
         Segment::open(&rows, lists.as_ref()).map_err(|error| ThawError::Damaged(error.to_string()))
     }
 

@@ -28,7 +28,7 @@ pub struct Built {
 }
 
 /// The files of a segment, ready to be written.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Sheets {
     pub(crate) rows: Sheet,
     /// Where it has columns of lists.

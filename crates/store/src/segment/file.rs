@@ -22,6 +22,13 @@ pub(super) struct Encoded {
     metas: Vec<ColumnMeta>,
 }
 
+// The macro would move arrays, which are behind pointers.
+impl PartialEq for Encoded {
+    fn eq(&self, other: &Self) -> bool {
+        self.metas == other.metas && *self.array == *other.array
+    }
+}
+
 impl Encoded {
     pub(super) fn new(
         name: &str,
@@ -93,7 +100,7 @@ pub(crate) trait Output: Write {
 }
 
 /// A file that is ready to be written.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Sheet {
     rows: usize,
     columns: Vec<Encoded>,

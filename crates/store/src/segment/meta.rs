@@ -20,7 +20,7 @@ pub(super) struct FileMeta {
 }
 
 /// The description of one column.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ColumnMeta {
     pub(super) name: String,
     pub(super) kind: MetaKind,

@@ -23,7 +23,7 @@ mod trie;
 mod vocabulary;
 
 pub use build::{Built, build};
-pub use cold::{Cooled, cool, thaw};
+pub use cold::{Cooled, cool};
 pub use column::{Codes, ColumnData, Ints, SegmentColumn, Strings, Weights};
 pub use computed::Computed;
 pub use lists::ListTable;
@@ -33,12 +33,14 @@ pub use trie::{Edge, NO_LIST, Shape, SharedTrie, Trie, Way};
 pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
 pub(crate) use build::{Sheets, lay_out};
+pub(crate) use cold::thaw;
 pub(crate) use file::{Output, Sheet, Shelf};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::error::ArrowError;
 use perflab_model::Kind;
 
 use column::{RawColumn, read_column, read_weights};
@@ -59,9 +61,18 @@ pub enum SegmentError {
     #[error("failed to write the segment")]
     Write(#[from] std::io::Error),
     #[error("failed to encode the segment")]
-    Arrow(#[from] arrow::error::ArrowError),
+    Arrow(#[source] ArrowError),
     #[error("failed to encode or decode the segment as Parquet")]
     Parquet(#[from] parquet::errors::ParquetError),
+}
+
+impl From<ArrowError> for SegmentError {
+    fn from(error: ArrowError) -> Self {
+        if let ArrowError::IoError(_, error) = error {
+            return Self::Write(error);
+        }
+        Self::Arrow(error)
+    }
 }
 
 fn damaged<T>(what: impl Into<String>) -> Result<T, SegmentError> {

@@ -171,7 +171,7 @@ proptest! {
         let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
         let segment = open(&built);
         let Cooled { rows, lists } = cool(&segment).unwrap();
-        let thawed = thaw(rows.into(), lists.map(Into::into)).unwrap();
+        let thawed = thaw(rows.into(), lists.map(Into::into), None).unwrap().into_bytes().unwrap();
         prop_assert_eq!(rows_of(&open(&thawed)).unwrap(), rows_of(&segment).unwrap());
         prop_assert_eq!(&thawed.rows, &built.rows, "to the byte");
         prop_assert_eq!(&thawed.lists, &built.lists);
@@ -198,7 +198,8 @@ fn several_row_groups_and_numbers_at_their_ends_thaw_as_they_were() {
     let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
     let cooled = cool(&open(&built)).unwrap();
     assert!(cooled.rows.len() < built.rows.len() / 3, "{} bytes", cooled.rows.len());
-    let thawed = thaw(cooled.rows.into(), cooled.lists.map(Into::into)).unwrap();
+    let thawed =
+        thaw(cooled.rows.into(), cooled.lists.map(Into::into), None).unwrap().into_bytes().unwrap();
     assert!(thawed.rows == built.rows, "to the byte");
     assert!(thawed.lists == built.lists);
 }
@@ -210,7 +211,7 @@ fn what_is_no_cold_segment_is_not_thawed() {
     let lists = lists.unwrap();
     for (rows, lists) in [(&rows[1..], &lists[..]), (&rows, &lists[1..]), (&lists, &rows)] {
         let [rows, lists] = [rows, lists].map(bytes::Bytes::copy_from_slice);
-        thaw(rows, Some(lists)).unwrap_err();
+        thaw(rows, Some(lists), None).unwrap_err();
     }
 }
 

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod disk;
 mod drain;
+mod elsewhere;
 mod home;
 mod ingest;
 mod rig;

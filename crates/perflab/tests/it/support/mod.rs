@@ -143,22 +143,7 @@ impl Lab {
 
     #[track_caller]
     pub(crate) fn serve_with(&self, arguments: &[&str]) -> Server {
-        let mut child = self
-            .command()
-            .arg("serve")
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        let url = url.trim().to_owned();
-        if url.is_empty() {
-            let ran: Ran = child.wait_with_output().unwrap().into();
-            panic!("the server did not start:\n{}", ran.stderr);
-        }
-        Server { child: Some(child), url }
+        Server::start(self.command().arg("serve").args(arguments))
     }
 }
 
@@ -197,6 +182,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Runs a command that is a server, and waits for its address.
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let url = url.trim().to_owned();
+        if url.is_empty() {
+            let ran: Ran = child.wait_with_output().unwrap().into();
+            panic!("the server did not start:\n{}", ran.stderr);
+        }
+        Self { child: Some(child), url }
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.url.rsplit_once(':').unwrap().1.parse().unwrap()
     }

@@ -5,7 +5,7 @@ mod cool;
 mod thaw;
 
 pub use cool::{Cooled, cool};
-pub use thaw::thaw;
+pub(crate) use thaw::thaw;
 
 use serde::{Deserialize, Serialize};
 

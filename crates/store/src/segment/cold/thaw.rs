@@ -19,16 +19,21 @@ use crate::segment::build::{
     Sheets, encode_floats, encode_ints, encode_list_ids, encode_lists, encode_strings,
     encode_times, encode_weights,
 };
-use crate::segment::file::{Encoded, Sheet};
+use crate::segment::file::{Encoded, Sheet, Shelf};
 use crate::segment::meta::MetaKind;
 use crate::segment::source::{NULL, Union};
-use crate::segment::{Built, SegmentError, damaged};
+use crate::segment::{SegmentError, damaged};
 
 /// So many rows of a column are decoded at a time.
 const READ_ROWS: usize = 64 << 10;
 
-/// Makes a segment of what [`cool`](super::cool) made of one.
-pub fn thaw(rows: Bytes, lists: Option<Bytes>) -> Result<Built, SegmentError> {
+/// Makes a segment of what [`cool`](super::cool) made of one; its columns are on the shelf, if
+/// there is one.
+pub(crate) fn thaw(
+    rows: Bytes,
+    lists: Option<Bytes>,
+    shelf: Option<&dyn Shelf>,
+) -> Result<Sheets, SegmentError> {
     let (lists, lists_len) = match lists.map(thaw_lists).transpose()? {
         Some((lists, len)) => (Some(lists), len),
         None => (None, 0),
@@ -36,9 +41,10 @@ pub fn thaw(rows: Bytes, lists: Option<Bytes>) -> Result<Built, SegmentError> {
     let file = File::open(rows)?;
     let mut columns = Vec::new();
     for (place, column) in file.description.columns.iter().enumerate() {
-        columns.push(thawed_column(column, &file.column(place)?, lists_len)?);
+        let column = thawed_column(column, &file.column(place)?, lists_len)?;
+        columns.push(column.shelved(shelf)?);
     }
-    Sheets { rows: Sheet::new(file.rows(), columns), lists }.into_bytes()
+    Ok(Sheets { rows: Sheet::new(file.rows(), columns), lists })
 }
 
 fn thawed_column(
