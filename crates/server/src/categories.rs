@@ -10,10 +10,12 @@ use axum::http::StatusCode;
 use perflab_log::CategorySpan;
 use perflab_model::{CategoryName, Nanos};
 use perflab_store::{CategorySettings, DatasetError, Guarantee, Home, is_reserved};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::access::Known;
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::query::Asked;
 use crate::state::{Server, blocking};
@@ -21,12 +23,16 @@ use crate::state::{Server, blocking};
 /// The largest body that changes settings; a declared schema is in it.
 pub(crate) const SETTINGS_BYTES_MAX: usize = 1 << 20;
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Listing {
+/// The words for [`Guarantee`].
+const GUARANTEES: [&str; 2] = ["durable", "fast"];
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CategoryList")]
+struct Listing {
     categories: Vec<Category>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Category {
     #[serde(flatten)]
     settings: Settings,
@@ -39,10 +45,12 @@ struct Category {
 }
 
 /// How a category is kept.
-#[derive(Debug, Serialize)]
-pub(crate) struct Settings {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CategorySettings")]
+struct Settings {
     category: String,
     dataset: String,
+    #[schemars(extend("enum" = GUARANTEES))]
     guarantee: &'static str,
     retain_seconds: Option<u64>,
     max_bytes: Option<u64>,
@@ -50,7 +58,19 @@ pub(crate) struct Settings {
     schema: Option<Value>,
 }
 
-pub(crate) async fn get_categories(
+pub(crate) fn endpoints() -> [Endpoint; 2] {
+    let list = "Lists the categories that may be read.";
+    let list = Endpoint::get("/api/categories", get_categories, list, |operation| {
+        operation.ok::<Listing>("The categories.")
+    });
+    let change = "Changes how a category is kept.";
+    let change = Endpoint::put("/api/categories", put_category, change, |operation| {
+        operation.query::<Target>().body::<Changes>().ok::<Settings>("How it is kept now.")
+    });
+    [list, change.for_admins()]
+}
+
+async fn get_categories(
     State(server): State<Arc<Server>>,
     Known(access): Known,
 ) -> Json<Listing> {
@@ -101,15 +121,17 @@ impl Settings {
     }
 }
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Target {
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Target {
     category: String,
 }
 
 /// What is to be changed: what isn't mentioned stays, `null` is no limit or no schema.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CategoryChanges")]
 struct Changes {
+    #[schemars(extend("enum" = [Some(GUARANTEES[0]), Some(GUARANTEES[1]), None]))]
     guarantee: Option<String>,
     #[serde(default, deserialize_with = "mentioned")]
     retain_seconds: Option<Option<u64>>,
@@ -128,7 +150,7 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-pub(crate) async fn put_category(
+async fn put_category(
     State(server): State<Arc<Server>>,
     Asked(target): Asked<Target>,
     body: Body,

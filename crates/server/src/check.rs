@@ -6,21 +6,24 @@ use axum::Json;
 use axum::extract::State;
 use perflab_log::{Check, Damage};
 use perflab_store::{SegmentCheck, SegmentDamage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::query::Asked;
 use crate::state::{Server, blocking};
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Options {
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Options {
     /// Whether damaged bytes are moved out of the log.
     #[serde(default)]
     quarantine: bool,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Report {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CheckReport")]
+struct Report {
     files: u64,
     bytes: u64,
     records: u64,
@@ -41,14 +44,15 @@ struct Unread {
     error: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct DamagedSegment {
     dataset: String,
     rows: u64,
     error: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "LogDamage")]
 struct DamageReport {
     file: String,
     offset: u64,
@@ -57,13 +61,22 @@ struct DamageReport {
     lost_records: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "UnreadableFile")]
 struct Unreadable {
     file: String,
     error: String,
 }
 
-pub(crate) async fn post_check(
+pub(crate) fn endpoints() -> [Endpoint; 1] {
+    let check = "Reads all that is stored, and says what is damaged.";
+    let check = Endpoint::post("/api/check", post_check, check, |operation| {
+        operation.query::<Options>().ok::<Report>("What was found.")
+    });
+    [check.for_admins()]
+}
+
+async fn post_check(
     State(server): State<Arc<Server>>,
     Asked(options): Asked<Options>,
 ) -> Result<Json<Report>, ApiError> {

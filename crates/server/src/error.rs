@@ -6,6 +6,7 @@ use std::fmt;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use perflab_store::{Busy, chain};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Seconds after which a client should try again when the server has too much to do,
@@ -25,18 +26,24 @@ pub(crate) struct ApiError {
     retry_after: Option<HeaderValue>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
+/// What went wrong.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub(crate) struct ErrorDocument<'a> {
     error: Described<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ErrorDescription")]
 struct Described<'a> {
     message: &'a str,
+    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
+    /// Of a token that is missing or bad, as Graph clients know it.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
+    /// The same as a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u32>,
 }
@@ -107,7 +114,7 @@ impl Error for ApiError {}
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let is_token = self.status == StatusCode::UNAUTHORIZED;
-        let document = Document {
+        let document = ErrorDocument {
             error: Described {
                 message: &self.message,
                 hint: self.hint,

@@ -9,6 +9,7 @@ mod body;
 mod budget;
 mod categories;
 mod check;
+mod endpoint;
 mod error;
 mod explore;
 mod health;
@@ -37,10 +38,10 @@ use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{get, post, put};
 use axum::{Router, middleware};
 use perflab_store::Home;
 
+use endpoint::{Endpoint, get_document};
 use error::ApiError;
 use state::Server;
 
@@ -51,29 +52,9 @@ pub fn router(home: Arc<Home>, settings: ServerSettings) -> Router {
 }
 
 fn routes(server: &Arc<Server>) -> Router {
-    let admin = Router::new()
-        .route("/api/categories", put(categories::put_category))
-        .route("/api/check", post(check::post_check))
-        .route(
-            "/api/tokens",
-            get(tokens::get_tokens).post(tokens::post_token).delete(tokens::delete_token),
-        )
-        .route("/api/thrift", post(thrift::post_thrift))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(server), access::require_admin));
-    Router::new()
-        .route("/scribe_logs", post(ingest::post_scribe_logs))
-        .route("/{version}/scribe_logs", post(ingest::post_scribe_logs))
-        .route("/api/log", post(ingest::post_log))
-        .route("/api/tail", get(tail::get_tail))
-        .route("/api/categories", get(categories::get_categories))
-        .route("/api/thrift", get(thrift::get_thrift))
-        .route("/healthz", get(health::get_health))
-        .route("/metrics", get(health::get_metrics))
-        .route("/", get(page::get_page))
-        .route("/page.css", get(page::get_style))
-        .route("/page.js", get(page::get_script))
-        .merge(admin)
-        .merge(explore::routes(server))
+    let endpoints = endpoints().into_iter();
+    endpoints
+        .fold(Router::new(), |router, endpoint| endpoint.add_to(router, server))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         // Bodies are read by `Server::receive`, which has limits of its own.
@@ -81,6 +62,27 @@ fn routes(server: &Arc<Server>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(server), origin::check))
         .layer(middleware::from_fn_with_state(Arc::clone(server), watch::watch))
         .with_state(Arc::clone(server))
+}
+
+/// All there are: the router and the OpenAPI document are made of these.
+fn endpoints() -> Vec<Endpoint> {
+    let document = Endpoint::get(
+        "/api/openapi.json",
+        get_document,
+        "Says what can be called here, as an OpenAPI document.",
+        |operation| operation.ok::<serde_json::Value>("This document."),
+    );
+    let mut all = vec![document.for_anyone()];
+    all.extend(ingest::endpoints());
+    all.extend(tail::endpoints());
+    all.extend(categories::endpoints());
+    all.extend(check::endpoints());
+    all.extend(tokens::endpoints());
+    all.extend(thrift::endpoints());
+    all.extend(health::endpoints());
+    all.extend(page::endpoints());
+    all.extend(explore::endpoints());
+    all
 }
 
 async fn not_found() -> ApiError {

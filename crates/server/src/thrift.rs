@@ -9,9 +9,11 @@ use axum::http::StatusCode;
 use perflab_store::{CatalogError, RegisterError};
 use perflab_wire::Registry;
 use perflab_wire::structured::IDL_BYTES_MAX;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Known;
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::query::Asked;
 use crate::state::{Server, blocking};
@@ -19,29 +21,51 @@ use crate::state::{Server, blocking};
 /// The longest name of a definition.
 const NAME_BYTES_MAX: usize = 255;
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Named {
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Named {
+    /// What the definition is called; one of the same name is replaced.
+    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
     name: String,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Registered {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ThriftRegistered")]
+struct Registered {
+    /// The structs and categories that it names.
     targets: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Listing {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ThriftList")]
+struct Listing {
     idls: Vec<Listed>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ThriftDefinition")]
 struct Listed {
     name: String,
     targets: Vec<String>,
     registered: String,
 }
 
-pub(crate) async fn post_thrift(
+pub(crate) fn endpoints() -> [Endpoint; 2] {
+    let register = "Registers a Thrift definition, which names the fields of structured messages.";
+    let register = Endpoint::post("/api/thrift", post_thrift, register, |operation| {
+        operation
+            .query::<Named>()
+            .body_as::<String>("text/plain")
+            .ok::<Registered>("It is registered.")
+            .refusals(&[StatusCode::CONFLICT])
+    });
+    let list = "Lists the Thrift definitions.";
+    let list = Endpoint::get("/api/thrift", get_thrift, list, |operation| {
+        operation.ok::<Listing>("The definitions.")
+    });
+    [register.for_admins(), list]
+}
+
+async fn post_thrift(
     State(server): State<Arc<Server>>,
     Asked(Named { name }): Asked<Named>,
     body: Body,
@@ -67,7 +91,7 @@ fn refusal(error: &RegisterError) -> ApiError {
     }
 }
 
-pub(crate) async fn get_thrift(
+async fn get_thrift(
     State(server): State<Arc<Server>>,
     _: Known,
 ) -> Result<Json<Listing>, ApiError> {

@@ -9,21 +9,28 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use perflab_model::Nanos;
 use perflab_store::{CatalogError, Glob, NewToken, Token, TokenError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::query::Asked;
 use crate::state::{Server, blocking};
 
 const BODY_BYTES_MAX: usize = 64 << 10;
 
-#[derive(Debug, Deserialize)]
+/// A token that is to be made.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewToken")]
 struct Wanted {
     name: String,
+    /// Patterns of categories, in which `*` stands for any run of characters.
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     write: Vec<Glob>,
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     read: Vec<Glob>,
     #[serde(default)]
     admin: bool,
@@ -31,21 +38,26 @@ struct Wanted {
 }
 
 /// The only time that a token is shown.
-#[derive(Serialize)]
-pub(crate) struct Made {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MadeToken")]
+struct Made {
     name: String,
     token: String,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Listing {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TokenList")]
+struct Listing {
     tokens: Vec<Listed>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Token")]
 struct Listed {
     name: String,
+    #[schemars(with = "Vec<String>")]
     write: Vec<Glob>,
+    #[schemars(with = "Vec<String>")]
     read: Vec<Glob>,
     admin: bool,
     created: String,
@@ -53,12 +65,33 @@ struct Listed {
     expired: bool,
 }
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Named {
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Named {
     name: String,
 }
 
-pub(crate) async fn post_token(
+pub(crate) fn endpoints() -> [Endpoint; 3] {
+    const PATH: &str = "/api/tokens";
+    let list = Endpoint::get(PATH, get_tokens, "Lists the tokens.", |operation| {
+        operation.ok::<Listing>("The tokens, without what is secret.")
+    });
+    let make = Endpoint::post(PATH, post_token, "Makes a token.", |operation| {
+        let made = "The only time that it is shown.";
+        operation
+            .body::<Wanted>()
+            .answer::<Made>(StatusCode::CREATED, made)
+            .refusals(&[StatusCode::CONFLICT])
+    });
+    let remove = Endpoint::delete(PATH, delete_token, "Removes a token.", |operation| {
+        operation
+            .query::<Named>()
+            .answer_without_body(StatusCode::NO_CONTENT, "It is gone.")
+            .refusals(&[StatusCode::NOT_FOUND])
+    });
+    [list, make, remove].map(Endpoint::for_admins)
+}
+
+async fn post_token(
     State(server): State<Arc<Server>>,
     body: Body,
 ) -> Result<(StatusCode, Json<Made>), ApiError> {
@@ -85,7 +118,7 @@ fn refusal(error: &TokenError) -> ApiError {
     ApiError::caused_by(status, error)
 }
 
-pub(crate) async fn get_tokens(State(server): State<Arc<Server>>) -> Json<Listing> {
+async fn get_tokens(State(server): State<Arc<Server>>) -> Json<Listing> {
     let now = server.home.now();
     let tokens = server.home.tokens().list();
     Json(Listing { tokens: tokens.iter().map(|token| Listed::new(token, now)).collect() })
@@ -105,7 +138,7 @@ impl Listed {
     }
 }
 
-pub(crate) async fn delete_token(
+async fn delete_token(
     State(server): State<Arc<Server>>,
     Asked(Named { name }): Asked<Named>,
 ) -> Result<StatusCode, ApiError> {

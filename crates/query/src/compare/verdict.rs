@@ -20,6 +20,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_store::segment::{Segment, Snapshot};
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::group::{CellKey, Cells};
@@ -57,7 +58,7 @@ impl Verdict {
 }
 
 /// Which numbers are better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Times, instructions, bytes: more is slower.

@@ -9,6 +9,7 @@
 
 use perflab_model::{Kind, Nanos};
 use perflab_store::segment::Snapshot;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::{Answered, AskError, stored_columns};
@@ -59,17 +60,17 @@ const MEANINGS_MAX: usize = 3;
 const SINCE: &str = "-30 days";
 
 /// Which measurements are judged, and against which.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
     #[serde(default)]
     pub format: ComparisonFormat,
     #[serde(default = "measurements")]
     pub dataset: String,
-    /// What is judged against: a commit, a branch or a run by its name, or conditions as
-    /// [`crate::text`] reads them,
+    /// What is judged against: a commit, a branch or a run by its name, or conditions such as
+    /// `commit=1f3a9c`.
     pub before: String,
-    /// and what is judged.
+    /// What is judged, written the same way.
     pub after: String,
     #[serde(default = "since")]
     pub since: String,
@@ -92,11 +93,12 @@ pub struct Comparison {
     pub better: Option<Better>,
     /// Changes up to this are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub threshold_percent: Option<f64>,
 }
 
 /// The version of a comparison. There is one so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum ComparisonFormat {
     #[default]
     #[serde(rename = "perflab.comparison/1")]

@@ -1,8 +1,10 @@
 //! Conditions of a document.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -14,13 +16,15 @@ use crate::nearest::{did_you_mean, nearest};
 pub const VALUES_MAX: usize = 10_000;
 
 /// A condition: a column, how it is compared, and with what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Condition")]
 pub struct Filter {
     pub column: String,
     pub op: Operator,
     /// Texts; numbers may be written as numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "texts")]
+    #[schemars(schema_with = "texts_schema")]
     pub values: Vec<String>,
 }
 
@@ -130,6 +134,16 @@ impl Operator {
     }
 }
 
+impl JsonSchema for Operator {
+    fn schema_name() -> Cow<'static, str> {
+        "Operator".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
+    }
+}
+
 impl fmt::Display for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -214,6 +228,13 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
         text_of(value).ok_or_else(problem)
     };
     values.iter().map(text).collect()
+}
+
+/// What [`texts`] reads.
+fn texts_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "items": {"type": ["string", "number", "boolean"]}, "maxItems": VALUES_MAX,
+    })
 }
 
 #[cfg(test)]

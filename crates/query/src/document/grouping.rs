@@ -9,6 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text::{TextError, quoted, take_quoted};
@@ -17,7 +18,7 @@ use crate::text::{TextError, quoted, take_quoted};
 pub(crate) const TIME: &str = "time";
 
 /// What rows are grouped by.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Grouping {
     Column(String),

@@ -11,6 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::algebra::Aggregate;
@@ -20,7 +21,7 @@ use crate::text::{TextError, quoted, take_quoted};
 const BETWEEN: &str = " / ";
 
 /// What is computed of each group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Metric {
     Of(Simple),

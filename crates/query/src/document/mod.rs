@@ -44,6 +44,7 @@ pub(crate) use filter::text_of;
 pub(crate) use metric::tests as strategies;
 pub(crate) use plan::at_most;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -68,15 +69,17 @@ const UNTIL: &str = "now";
 const TIMEZONE: &str = "UTC";
 
 /// A question as people and programs ask it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Query")]
 pub struct Document {
     #[serde(default)]
     pub format: Format,
     pub dataset: String,
-    /// The range: times as [`crate::time`] reads them, all from one `now`.
+    /// The start of the range. Times are written as `-7 days`, `yesterday` or in RFC 3339.
     #[serde(default = "since")]
     pub since: String,
+    /// Just after its end; all times of a document count from one `now`.
     #[serde(default = "until")]
     pub until: String,
     /// An IANA name: where days start, and what times are shown in.
@@ -85,9 +88,10 @@ pub struct Document {
     /// Rows that meet all conditions of any of these; all rows when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub any_of: Vec<Vec<Filter>>,
+    /// Columns, `time`, `time:1h` or `bucket(latency, 10)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group_by: Vec<Grouping>,
-    /// `count` when there are none.
+    /// Such as `p99:latency` or `sum:errors / count`; `count` when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<Metric>,
     /// Columns that are computed from the others, to be used like them.
@@ -100,19 +104,22 @@ pub struct Document {
     /// How many rows are wanted. Of a series: how many lines, which are chosen by the order over
     /// the whole time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = TOP_MAX))]
     pub top: Option<usize>,
     /// Whether the answer also has all groups together that are not among the first; of a series,
-    /// as a line of its own,
+    /// as a line of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub other: bool,
-    /// and all groups together.
+    /// Whether the answer also has all groups together.
     #[serde(default, skip_serializing_if = "is_false")]
     pub total: bool,
     /// Whether the values of the last group become columns.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pivot: bool,
+    /// What the rows are compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare: Option<Compare>,
+    /// How the answer is looked at.
     #[serde(default, skip_serializing_if = "View::is_table")]
     pub view: View,
     /// The column that the view is about: numbers of a distribution, stacks of a tree or a graph.
@@ -151,7 +158,8 @@ fn is_false(is_set: &bool) -> bool {
 }
 
 /// The version of a document. There is one so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "QueryFormat")]
 pub enum Format {
     #[default]
     #[serde(rename = "perflab.query/1")]
@@ -159,7 +167,7 @@ pub enum Format {
 }
 
 /// How the rows of an answer are ordered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
     /// A group, or a metric, which need not be shown.
@@ -172,16 +180,17 @@ fn yes() -> bool {
     true
 }
 
-/// A column that is computed, as [`crate::expression`] says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A column that is computed from others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Derived {
     pub name: String,
+    /// Such as `latency * 1000`.
     pub expression: String,
 }
 
 /// What the rows are compared with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// As long a time just before.
@@ -193,15 +202,15 @@ pub enum Compare {
 }
 
 /// Which way the lists of a tree are merged.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fold {
     #[default]
     Root,
     Leaf,
-    /// What leads to a frame,
+    /// What leads to a frame.
     Callers(String),
-    /// and what it leads to.
+    /// What a frame leads to.
     Callees(String),
 }
 
@@ -212,7 +221,7 @@ impl Fold {
 }
 
 /// How the answer is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
     #[default]

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use perflab_model::{Kind, Nanos};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{DocumentError, Plan};
 use crate::algebra::{self, Dimension, Top};
@@ -45,7 +47,8 @@ pub struct TableColumn {
 }
 
 /// What the values of a column are, besides null.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ColumnKind {
     Int,
     Float,
@@ -83,18 +86,6 @@ impl ColumnKind {
             [Kind::Set] => Self::Set,
             [Kind::Vector] => Self::Vector,
             _ => Self::Mixed,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Int => "int",
-            Self::Float => "float",
-            Self::String => "string",
-            Self::Set => "set",
-            Self::Vector => "vector",
-            Self::Time => "time",
-            Self::Mixed => "mixed",
         }
     }
 }

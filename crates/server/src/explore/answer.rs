@@ -1,13 +1,15 @@
 //! Answers as JSON and CSV.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use perflab_model::Nanos;
 use perflab_query::Value;
-use perflab_query::document::{self, Metered, TableColumn};
+use perflab_query::document::{self, ColumnKind, Metered, TableColumn};
 use perflab_query::time::InZone;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -24,42 +26,52 @@ pub(super) struct Answered {
     pub(super) elapsed: Duration,
 }
 
-#[derive(Serialize)]
+/// The answer to a query.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Answer")]
 pub(super) struct Document<'a, R> {
+    #[schemars(extend("const" = FORMAT))]
     pub(super) format: &'static str,
     pub(super) columns: Vec<Column<'a>>,
+    /// Objects with a value for each column.
     pub(super) rows: Vec<R>,
+    /// The metrics of all groups together that are not among the rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) other: Option<BTreeMap<&'a str, Shown<'a>>>,
+    /// The metrics of all groups together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) total: Option<BTreeMap<&'a str, Shown<'a>>>,
     pub(super) stats: Stats<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AnswerColumn")]
 pub(super) struct Column<'a> {
     name: &'a str,
-    kind: &'static str,
+    kind: ColumnKind,
 }
 
 impl<'a> Column<'a> {
     pub(super) fn of(column: &'a TableColumn) -> Self {
-        Self { name: &column.name, kind: column.kind.as_str() }
+        Self { name: &column.name, kind: column.kind }
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Stats<'a> {
+    /// How many rows were looked at.
     rows_scanned: u64,
     elapsed_ns: u64,
+    /// Whether nothing is missing.
     complete: bool,
+    /// What is not in the answer, and why.
     missing: &'a [String],
     #[serde(flatten)]
     range: Option<ShownRange>,
 }
 
 /// The times that were asked about.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ShownRange {
     since: String,
     until: String,
@@ -80,6 +92,17 @@ pub(super) struct Row<'a> {
     pub(super) zone: &'a TimeZone,
 }
 
+impl JsonSchema for Row<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "Row".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let cell = generator.subschema_for::<Shown<'_>>();
+        json_schema!({"type": "object", "additionalProperties": cell})
+    }
+}
+
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(Some(self.columns.len()))?;
@@ -94,6 +117,23 @@ impl Serialize for Row<'_> {
 pub(super) struct Shown<'a> {
     value: &'a Value,
     zone: &'a TimeZone,
+}
+
+impl JsonSchema for Shown<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "Cell".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        cell_schema()
+    }
+}
+
+/// What a value of a row is in JSON. Infinite numbers are null.
+pub(crate) fn cell_schema() -> Schema {
+    json_schema!({
+        "type": ["null", "integer", "number", "string", "array"], "items": {"type": "string"},
+    })
 }
 
 impl Serialize for Shown<'_> {

@@ -6,23 +6,26 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use perflab_model::CategoryName;
+use perflab_model::{CategoryName, Kind};
 use perflab_store::{Access, DatasetInfo, DatasetSettings, Home, is_reserved};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::rows::{Readable, datasets};
 use crate::access::Known;
 use crate::categories::{SETTINGS_BYTES_MAX, declare, mentioned, refused};
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::state::{Server, blocking};
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Listing {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DatasetList")]
+struct Listing {
     datasets: Vec<Dataset>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Dataset {
     dataset: String,
     rows: u64,
@@ -34,8 +37,9 @@ struct Dataset {
     last_time: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Described {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DatasetDescription")]
+struct Described {
     #[serde(flatten)]
     dataset: Dataset,
     retain_seconds: Option<u64>,
@@ -46,13 +50,35 @@ pub(crate) struct Described {
     declared: Option<Value>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DatasetColumn")]
 struct Column {
     name: String,
+    #[schemars(extend("enum" = Kind::ALL.map(Kind::as_str)))]
     kind: &'static str,
 }
 
-pub(crate) async fn get_datasets(
+pub(super) fn endpoints() -> [Endpoint; 3] {
+    const ONE: &str = "/api/datasets/{*name}";
+    let list = "Lists the datasets that may be read.";
+    let list = Endpoint::get("/api/datasets", get_datasets, list, |operation| {
+        operation.ok::<Listing>("The datasets.")
+    });
+    let describe = "Says what is in a dataset; the slashes of its name are written as they are.";
+    let describe = Endpoint::get(ONE, get_dataset, describe, |operation| {
+        operation.ok::<Described>("What is in it.").refusals(&[StatusCode::NOT_FOUND])
+    });
+    let change = "Changes how a dataset is kept.";
+    let change = Endpoint::put(ONE, put_dataset, change, |operation| {
+        operation
+            .body::<Changes>()
+            .ok::<Described>("How it is kept now.")
+            .refusals(&[StatusCode::NOT_FOUND])
+    });
+    [list, describe, change.for_admins()]
+}
+
+async fn get_datasets(
     State(server): State<Arc<Server>>,
     Known(access): Known,
 ) -> Result<Json<Listing>, ApiError> {
@@ -87,7 +113,7 @@ impl From<DatasetInfo> for Dataset {
     }
 }
 
-pub(crate) async fn get_dataset(
+async fn get_dataset(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     Path(name): Path<String>,
@@ -96,8 +122,9 @@ pub(crate) async fn get_dataset(
 }
 
 /// What is to be changed: what isn't mentioned stays, `null` is no limit or no schema.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "DatasetChanges")]
 struct Changes {
     #[serde(default, deserialize_with = "mentioned")]
     retain_seconds: Option<Option<u64>>,
@@ -109,7 +136,7 @@ struct Changes {
     schema: Option<Option<Value>>,
 }
 
-pub(crate) async fn put_dataset(
+async fn put_dataset(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     Path(name): Path<String>,

@@ -25,6 +25,7 @@ use super::form::PARQUET;
 use super::rows::Readable;
 use super::run::{refused, turn};
 use crate::access::Known;
+use crate::endpoint::{Binary, Endpoint};
 use crate::error::ApiError;
 use crate::state::Server;
 
@@ -33,7 +34,18 @@ const PIECES_MAX: usize = 4;
 
 type Piece = Result<Bytes, io::Error>;
 
-pub(crate) async fn post_export(
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    let export = "Gives all rows that a query selects; it may say nothing but which and which columns.";
+    let export = Endpoint::post("/api/export", post_export, export, |operation| {
+        operation
+            .body::<Document>()
+            .answer_as::<Binary>(StatusCode::OK, "A Parquet file.", PARQUET)
+            .refusals(&[StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE])
+    });
+    [export]
+}
+
+async fn post_export(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     body: Body,

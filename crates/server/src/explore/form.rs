@@ -1,15 +1,20 @@
 //! Which form an answer is wanted in: by `?format=`, or else by `Accept`.
 
+use std::borrow::Cow;
+
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use perflab_query::export::{TreeFormat, export};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde_json::json;
 
-use super::answer::Answered;
+use super::answer::{Answered, Document, Row};
 use super::arrays;
+use crate::endpoint::{Binary, Operation};
 use crate::error::ApiError;
 use crate::query::Asked;
 
@@ -45,6 +50,52 @@ const MISSING: HeaderName = HeaderName::from_static("perflab-missing");
 
 const HINT: &str = "formats are json, csv, arrow, parquet and, of trees, folded, speedscope, firefox, \
                     pprof and svg";
+
+/// The answers to a query, in the forms that it has.
+pub(super) fn described(operation: Operation<'_>, has_form: fn(Form) -> bool) -> Operation<'_> {
+    const OK: StatusCode = StatusCode::OK;
+    const ANSWER: &str = "The answer, in the form that is asked for.";
+    let forms = || FORMS.into_iter().filter(|(form, ..)| has_form(*form));
+    let names: Vec<_> = forms().map(|(_, name, _)| name).collect();
+    let what = "The form of the answer. Without it, `Accept` says which; JSON otherwise.";
+    let names = json!({"type": "string", "enum": names});
+    let operation = operation.parameter("query", "format", what, names);
+    let answer = |operation: Operation<'_>, (form, _, kind)| match form {
+        Form::Json => operation.answer_as::<Document<'_, Row<'_>>>(OK, ANSWER, kind),
+        Form::Tree(TreeFormat::Speedscope | TreeFormat::Firefox) => {
+            operation.answer_as::<Profile>(OK, ANSWER, kind)
+        }
+        Form::Csv | Form::Tree(TreeFormat::Folded | TreeFormat::Svg) => {
+            operation.answer_as::<String>(OK, ANSWER, kind)
+        }
+        Form::Arrow | Form::Parquet | Form::Tree(TreeFormat::Pprof) => {
+            operation.answer_as::<Binary>(OK, ANSWER, kind)
+        }
+    };
+    let missing = "What is not in the answer, and why. Without it, nothing is missing.";
+    forms()
+        .fold(operation, answer)
+        .answer_header(OK, MISSING.as_str(), missing)
+        .refusals(&[StatusCode::NOT_FOUND, StatusCode::NOT_ACCEPTABLE])
+        .refusals(&[StatusCode::SERVICE_UNAVAILABLE])
+}
+
+/// Describes the files of other programs that are JSON like the usual answer.
+struct Profile;
+
+impl JsonSchema for Profile {
+    fn schema_name() -> Cow<'static, str> {
+        "Profile".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A profile as speedscope or the Firefox profiler reads it.",
+            "type": "object",
+            "anyOf": [{"required": ["$schema"]}, {"required": ["meta", "threads"]}],
+        })
+    }
+}
 
 /// What the request's query says.
 #[derive(Debug, Deserialize)]
@@ -92,6 +143,11 @@ impl Form {
             let message = format!("there are no answers as `{}`", accepted.escape_debug());
             ApiError::new(StatusCode::NOT_ACCEPTABLE, message).with_hint(HINT)
         })
+    }
+
+    /// Whether any answer has this form.
+    pub(super) fn is_of_rows(self) -> bool {
+        !matches!(self, Self::Tree(_))
     }
 
     fn content_type(self) -> &'static str {

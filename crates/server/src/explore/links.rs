@@ -10,25 +10,30 @@ use axum::response::Redirect;
 use perflab_query::document::{DOCUMENT_BYTES_MAX, Document};
 use perflab_query::drillstate::{is_scuba_url, read_url_query};
 use perflab_store::LinkError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::scuba::explore_path;
+use super::scuba::{explore_path, redirects};
 use crate::access::{Known, Peer};
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::serve::url_of;
 use crate::state::{Server, blocking};
 
 /// What a link is made of: one of the two.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewLink")]
 struct Wanted {
+    #[schemars(with = "Option<Document>")]
     query: Option<Value>,
+    /// A web address, or one of Scuba's.
     url: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Link {
+#[derive(Debug, Serialize, JsonSchema)]
+struct Link {
     id: String,
     /// The short link.
     url: String,
@@ -36,7 +41,18 @@ pub(crate) struct Link {
     target: String,
 }
 
-pub(crate) async fn post_link(
+pub(super) fn endpoints() -> [Endpoint; 2] {
+    let make = "Makes a short link to a query or to a web address.";
+    let make = Endpoint::post("/api/links", post_link, make, |operation| {
+        operation.body::<Wanted>().ok::<Link>("The link.")
+    });
+    let follow = Endpoint::get("/l/{id}", get_link, "Follows a short link.", |operation| {
+        redirects(operation).refusals(&[StatusCode::NOT_FOUND])
+    });
+    [make, follow.for_anyone()]
+}
+
+async fn post_link(
     State(server): State<Arc<Server>>,
     Known(_): Known,
     peer: Peer,
@@ -98,7 +114,7 @@ fn base_url(server: &Server, peer: Peer, headers: &HeaderMap) -> String {
     }
 }
 
-pub(crate) async fn get_link(
+async fn get_link(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> Result<Redirect, ApiError> {

@@ -2,12 +2,17 @@
 
 use axum::response::{Html, IntoResponse};
 
+use crate::endpoint::Endpoint;
 use crate::page::{CACHE, POLICY, SCRIPT};
 
-pub(crate) async fn get_page() -> impl IntoResponse {
+pub(super) fn endpoints() -> [Endpoint; 2] {
+    [Endpoint::page("/explore", get_page), Endpoint::page("/explore.js", get_script)]
+}
+
+async fn get_page() -> impl IntoResponse {
     ([POLICY, CACHE], Html(include_str!("explore.html")))
 }
 
-pub(crate) async fn get_script() -> impl IntoResponse {
+async fn get_script() -> impl IntoResponse {
     ([SCRIPT, CACHE], include_str!("explore.js"))
 }

@@ -19,9 +19,10 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Answered;
-use super::form::Form;
+use super::form::{Form, described};
 use super::rows::Readable;
 use crate::access::Known;
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::metrics::QueryEnd;
 use crate::state::{Server, blocking};
@@ -54,7 +55,19 @@ const COMPARISON: Asking<Comparison> = Asking {
     answer: answer_comparison,
 };
 
-pub(crate) async fn post_query(
+pub(super) fn endpoints() -> [Endpoint; 2] {
+    let compare = "Judges stored measurements of two states of the code.";
+    [
+        Endpoint::post("/api/query", post_query, "Answers a query.", |operation| {
+            described(operation.body::<Document>(), |_| true)
+        }),
+        Endpoint::post("/api/compare", post_compare, compare, |operation| {
+            described(operation.body::<Comparison>(), Form::is_of_rows)
+        }),
+    ]
+}
+
+async fn post_query(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     form: Form,
@@ -63,7 +76,7 @@ pub(crate) async fn post_query(
     respond(&QUERY, &server, access, form, body).await
 }
 
-pub(crate) async fn post_compare(
+async fn post_compare(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     form: Form,

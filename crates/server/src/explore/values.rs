@@ -7,10 +7,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use perflab_query::column_values;
 use perflab_store::{Access, Home, Reach};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{self, Readable};
 use crate::access::Known;
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::query::Asked;
 use crate::state::{Server, blocking};
@@ -20,25 +22,40 @@ const VALUES: usize = 20;
 /// and at most.
 const VALUES_MAX: usize = 1000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+struct Wanted {
     dataset: String,
     column: String,
+    /// What values begin with.
     #[serde(default)]
     prefix: String,
+    /// How many are wanted at most; 20 unless said.
+    #[schemars(range(max = VALUES_MAX))]
     limit: Option<usize>,
     /// Looked at elsewhere.
     #[serde(rename = "access_token")]
+    #[schemars(skip)]
     _token: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Values {
+#[derive(Debug, Serialize, JsonSchema)]
+struct Values {
     values: Vec<String>,
 }
 
-pub(crate) async fn get_values(
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    let values = "Gives values of a column, for whoever is typing.";
+    let values = Endpoint::get("/api/columns/values", get_values, values, |operation| {
+        operation
+            .query::<Wanted>()
+            .ok::<Values>("Values that begin so.")
+            .refusals(&[StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE])
+    });
+    [values]
+}
+
+async fn get_values(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     Asked(wanted): Asked<Wanted>,

@@ -1,5 +1,6 @@
 //! The answer to entries: a code for each.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use axum::body::Body;
@@ -7,7 +8,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use perflab_store::{Answer, Door, Guarantee, Outcome};
 use perflab_wire::EntryCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 
+use crate::endpoint::Operation;
 use crate::error::busy_status;
 
 /// What `"123":"OK",` takes, roughly.
@@ -61,6 +65,69 @@ fn document(answer: &Answer) -> Vec<u8> {
     put_guarantees(&mut json, answer);
     json.push(b'}');
     json
+}
+
+/// Describes what [`document`] writes.
+struct Codes;
+
+impl JsonSchema for Codes {
+    fn schema_name() -> Cow<'static, str> {
+        "EntryCodes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let codes = [
+            EntryCode::Ok,
+            EntryCode::TryLater,
+            EntryCode::Error,
+            EntryCode::Denied,
+            EntryCode::TooLarge,
+        ];
+        let by_place = |what: &str, schema: serde_json::Value| {
+            let by_place = json!({"^[0-9]+$": schema});
+            json!({
+                "type": "object", "description": what, "patternProperties": by_place,
+                "additionalProperties": false,
+            })
+        };
+        let code = json!({"type": "string", "enum": codes.map(EntryCode::as_str)});
+        let fast = json!({"type": "string", "const": Guarantee::Fast.as_str()});
+        json_schema!({
+            "description": "What became of each entry, by its place in the request.",
+            "type": "object",
+            "properties": {
+                "count": {"type": "integer", "minimum": 0},
+                "response_codes": by_place("A code for each.", code),
+                "errors": by_place("Why entries were refused.", json!({"type": "string"})),
+                "duplicates": {
+                    "description": "Entries that were stored before.",
+                    "type": "array", "items": {"type": "integer", "minimum": 0},
+                },
+                "guarantee": {
+                    "description": "Categories whose entries are acknowledged before they are on disk.",
+                    "type": "object", "additionalProperties": fast,
+                },
+            },
+            "required": ["count", "response_codes"],
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// The answers of all doors.
+pub(super) fn described(operation: Operation<'_>) -> Operation<'_> {
+    let later = "Nothing was taken: send all of it again, after as many seconds as `Retry-After` says.";
+    operation
+        .ok::<Codes>("What became of each entry.")
+        .answer::<Codes>(StatusCode::TOO_MANY_REQUESTS, later)
+        .answer::<Codes>(StatusCode::SERVICE_UNAVAILABLE, later)
+        .refusals(&[StatusCode::SERVICE_UNAVAILABLE])
+}
+
+/// The answer where no entry of a form is taken.
+pub(super) fn described_of_form(operation: Operation<'_>) -> Operation<'_> {
+    let refused = "The body can't be read, or no entry of a form was taken.";
+    operation.answer::<Codes>(StatusCode::BAD_REQUEST, refused)
 }
 
 fn put_errors(json: &mut Vec<u8>, outcomes: &[Outcome]) {
@@ -131,7 +198,7 @@ mod tests {
     use super::*;
     use perflab_model::CategoryName;
     use perflab_store::Busy;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn outcome(code: EntryCode, reason: Option<&str>) -> Outcome {
         Outcome { code, reason: reason.map(Into::into), is_duplicate: false, offset: None }

@@ -3,13 +3,27 @@
 use axum::http::{HeaderMap, StatusCode, header};
 use perflab_model::Nanos;
 use perflab_store::{Keys, Sequences};
+use serde_json::json;
 
+use crate::endpoint::Operation;
 use crate::error::ApiError;
 
 const PRODUCER: &str = "x-perflab-producer";
 const SEQUENCE: &str = "x-perflab-sequence";
 const SEQUENCES: &str = "x-perflab-sequences";
 const ARRIVAL: &str = "x-perflab-arrival";
+
+pub(super) fn described(operation: Operation<'_>) -> Operation<'_> {
+    let number = || json!({"type": "integer", "minimum": 0});
+    let numbers = json!({"type": "array", "items": number()});
+    let encodings = json!({"type": "string", "enum": ["identity", "gzip", "zstd"]});
+    operation
+        .parameter("header", PRODUCER, "Who numbers the entries.", json!({"type": "string"}))
+        .parameter("header", SEQUENCE, "The first entry's number; the others follow.", number())
+        .parameter("header", SEQUENCES, "The numbers of all entries.", numbers)
+        .parameter("header", ARRIVAL, "When they were spooled: nanoseconds since 1970.", number())
+        .parameter("header", "content-encoding", "How the body is compressed.", encodings)
+}
 
 /// The media type of the body, without its parameters.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {

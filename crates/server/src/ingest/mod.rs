@@ -6,9 +6,6 @@ mod headers;
 mod ndjson;
 mod scribe;
 
-pub(crate) use ndjson::post_log;
-pub(crate) use scribe::post_scribe_logs;
-
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -21,6 +18,7 @@ use perflab_wire::{BodyError, BodyForm, Limits, MessageForm, Request, Secret};
 use crate::access::Peer;
 use crate::body::{Encoding, Received};
 use crate::budget::Hold;
+use crate::endpoint::{Endpoint, Operation};
 use crate::error::ApiError;
 use crate::state::{Server, blocking};
 use headers::{arrival_of, keys_of};
@@ -31,6 +29,16 @@ const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Nor are bodies of more entries than this decoded there: each that is refused becomes a row of
 /// its own, many times longer than the entry.
 const INLINE_ENTRIES_MAX: usize = 1000;
+
+pub(crate) fn endpoints() -> impl Iterator<Item = Endpoint> {
+    scribe::endpoints().into_iter().chain(ndjson::endpoints())
+}
+
+/// What the doors have in common.
+fn described(operation: Operation<'_>) -> Operation<'_> {
+    answer::described(headers::described(operation))
+        .refusals(&[StatusCode::UNSUPPORTED_MEDIA_TYPE])
+}
 
 /// How a request's body is to be understood.
 #[derive(Debug)]

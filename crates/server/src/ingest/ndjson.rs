@@ -9,24 +9,37 @@ use axum::response::Response;
 use perflab_model::CategoryName;
 use perflab_store::Door;
 use perflab_wire::{BodyForm, MessageForm};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::headers::media_type;
-use super::{Form, accept};
+use super::{Form, accept, described};
 use crate::access::{HeadToken, Peer};
+use crate::endpoint::{Binary, Endpoint};
 use crate::error::ApiError;
 use crate::query::Asked;
 use crate::state::Server;
+use crate::tail::NDJSON;
 
 /// The media type of Arrow's IPC stream format.
 const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Target {
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Target {
     category: String,
 }
 
-pub(crate) async fn post_log(
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    let log = "Takes messages of one category, one in each line, or rows as an Arrow stream.";
+    let log = Endpoint::post("/api/log", post_log, log, |operation| {
+        described(operation.query::<Target>())
+            .body_as::<String>(NDJSON)
+            .body_as::<Binary>(ARROW_STREAM)
+    });
+    [log]
+}
+
+async fn post_log(
     State(server): State<Arc<Server>>,
     peer: Peer,
     HeadToken(token): HeadToken,

@@ -1,5 +1,6 @@
 //! `POST /scribe_logs`, as Scribe's clients know it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -8,14 +9,74 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use perflab_store::Door;
 use perflab_wire::{BodyForm, MessageForm};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 
 use super::headers::media_type;
-use super::{Form, accept};
+use super::answer::described_of_form;
+use super::{Form, accept, described};
 use crate::access::{HeadToken, Peer};
+use crate::endpoint::{Endpoint, Operation};
 use crate::error::ApiError;
 use crate::state::Server;
 
-pub(crate) async fn post_scribe_logs(
+pub(super) fn endpoints() -> [Endpoint; 2] {
+    let plain = "Takes entries as Scribe's clients send them.";
+    let versioned = "The same for clients that put a version such as `v21.0` before it.";
+    [
+        Endpoint::post("/scribe_logs", post_scribe_logs, plain, scribe),
+        Endpoint::post("/{version}/scribe_logs", post_scribe_logs, versioned, |operation| {
+            scribe(operation).refusals(&[StatusCode::NOT_FOUND])
+        }),
+    ]
+}
+
+fn scribe(operation: Operation<'_>) -> Operation<'_> {
+    let structured = "Whether messages are Thrift in base64.";
+    let operation = operation
+        .parameter("query", "structured", structured, json!({"type": "boolean"}))
+        .body_as::<Logs<true>>("application/x-www-form-urlencoded")
+        .body_as::<Logs<false>>("application/json");
+    described_of_form(described(operation))
+}
+
+/// Describes the body that is read: the fields of a form are texts.
+struct Logs<const IS_FORM: bool>;
+
+impl<const IS_FORM: bool> JsonSchema for Logs<IS_FORM> {
+    fn schema_name() -> Cow<'static, str> {
+        if IS_FORM { "LogsForm".into() } else { "Logs".into() }
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let text = json!({
+            "description": "The array of entries as text.",
+            "type": "string", "contentMediaType": "application/json",
+        });
+        let entries = json!({"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "category": {"type": "string"},
+                "message": {"type": ["string", "object"]},
+                "line_escape": {"type": "boolean"},
+            },
+            "required": ["category", "message"],
+        }});
+        let logs = if IS_FORM { text } else { json!({"anyOf": [entries, text]}) };
+        json_schema!({
+            "description": "Entries: either `logs` or `base64_bz2_logs`.",
+            "type": "object",
+            "properties": {
+                "access_token": {"type": "string"},
+                "logs": logs,
+                "base64_bz2_logs": {"type": "string", "contentEncoding": "base64"},
+            },
+            "oneOf": [{"required": ["logs"]}, {"required": ["base64_bz2_logs"]}],
+        })
+    }
+}
+
+async fn post_scribe_logs(
     State(server): State<Arc<Server>>,
     peer: Peer,
     HeadToken(token): HeadToken,

@@ -8,9 +8,13 @@ use perflab_model::batch::Row;
 use perflab_model::{Nanos, Value};
 use perflab_store::{Home, RecordDecoder, chain};
 use perflab_wire::Codec;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use std::borrow::Cow;
 use std::collections::HashSet;
+
+use crate::explore::cell_schema;
 
 /// Lines that are about to be sent.
 #[derive(Debug, Default)]
@@ -18,8 +22,29 @@ pub(super) struct Lines {
     json: Vec<u8>,
 }
 
-#[derive(Serialize)]
-struct RecordLine<'r> {
+/// What a line of the answer is.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "TailLine")]
+pub(super) enum Line<'r> {
+    Record(RecordLine<'r>),
+    /// Bytes of the log that can't be read.
+    Damage {
+        damage: DamagePlace<'r>,
+    },
+    /// Why the lines end here.
+    Error {
+        error: ErrorText<'r>,
+    },
+    /// The last line.
+    End {
+        end: EndPlace,
+    },
+}
+
+/// A row of a record, or why it has none.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RecordLine<'r> {
     offset: u64,
     time: String,
     category: &'r str,
@@ -31,37 +56,25 @@ struct RecordLine<'r> {
     row_error: Option<String>,
 }
 
-#[derive(Serialize)]
-struct DamageLine<'d> {
-    damage: DamagePlace<'d>,
-}
-
-#[derive(Serialize)]
-struct DamagePlace<'d> {
-    file: std::borrow::Cow<'d, str>,
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DamagePlace<'d> {
+    file: Cow<'d, str>,
     offset: u64,
     bytes: u64,
 }
 
-#[derive(Serialize)]
-struct ErrorLine<'e> {
-    error: ErrorText<'e>,
-}
-
-#[derive(Serialize)]
-struct ErrorText<'e> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ErrorText<'e> {
     message: &'e str,
 }
 
-#[derive(Serialize)]
-struct EndLine {
-    end: EndPlace,
-}
-
-#[derive(Serialize)]
-struct EndPlace {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct EndPlace {
+    /// Where to read on.
     next_offset: u64,
+    /// Whether nothing was damaged on the way.
     complete: bool,
+    /// Whether there was no room for all that was asked for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cut: bool,
 }
@@ -101,14 +114,14 @@ impl Lines {
             Ok((Codec::Structured | Codec::Bulk, _)) | Err(_) => None,
         };
         let mut push = |row, row_error| {
-            self.push(&RecordLine {
+            self.push(&Line::Record(RecordLine {
                 offset: record.seq,
                 time: arrival.to_string(),
                 category: group.category,
                 message,
                 row,
                 row_error,
-            });
+            }));
         };
         match &decoded {
             Ok(batch) => batch.rows().for_each(|row| push(Some(RowObject(row)), None)),
@@ -119,19 +132,19 @@ impl Lines {
     pub(super) fn damage(&mut self, damage: &Damage) {
         let file = damage.path.to_string_lossy();
         let Damage { offset, bytes, .. } = *damage;
-        self.push(&DamageLine { damage: DamagePlace { file, offset, bytes } });
+        self.push(&Line::Damage { damage: DamagePlace { file, offset, bytes } });
     }
 
     pub(super) fn error(&mut self, message: &str) {
-        self.push(&ErrorLine { error: ErrorText { message } });
+        self.push(&Line::Error { error: ErrorText { message } });
     }
 
     /// `cut` says that there was no room for all that was asked for.
     pub(super) fn end(&mut self, next_offset: u64, complete: bool, cut: bool) {
-        self.push(&EndLine { end: EndPlace { next_offset, complete, cut } });
+        self.push(&Line::End { end: EndPlace { next_offset, complete, cut } });
     }
 
-    fn push(&mut self, line: &impl Serialize) {
+    fn push(&mut self, line: &Line<'_>) {
         // Neither serializing these nor writing to memory fails.
         let written = serde_json::to_writer(&mut self.json, line);
         debug_assert!(written.is_ok());
@@ -141,7 +154,22 @@ impl Lines {
 }
 
 /// A row as an object: its time and weight, then its columns.
-struct RowObject<'b>(Row<'b>);
+pub(super) struct RowObject<'b>(Row<'b>);
+
+impl JsonSchema for RowObject<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "TailRow".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {"time": {"type": "string"}, "weight": {"type": "number"}},
+            "required": ["time", "weight"],
+            "additionalProperties": cell_schema(),
+        })
+    }
+}
 
 impl Serialize for RowObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -22,14 +22,18 @@ use hyper::body::Frame;
 use perflab_log::{ReadFrom, ReadItem, Reader};
 use perflab_model::CategoryName;
 use perflab_store::{Access, Home, RecordDecoder, chain};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::access::Known;
+use crate::endpoint::{Endpoint, Operation};
 use crate::error::ApiError;
 use crate::state::{Server, blocking};
 use from::parse_from;
-use line::Lines;
+use line::{Line, Lines};
 
+/// The media type of lines of JSON.
+pub(crate) const NDJSON: &str = "application/x-ndjson";
 /// A chunk of the answer is sent when it has this many bytes.
 const CHUNK_BYTES: usize = 64 << 10;
 /// The most commits that are read in one step.
@@ -56,7 +60,34 @@ struct Wanted {
     follow: bool,
 }
 
-pub(crate) async fn get_tail(
+pub(crate) fn endpoints() -> [Endpoint; 1] {
+    let tail = "Reads records of the log, from any place, now or as they come.";
+    [Endpoint::get("/api/tail", get_tail, tail, described)]
+}
+
+/// What [`Wanted::parse`] reads, and what [`Lines`] writes.
+fn described(operation: Operation<'_>) -> Operation<'_> {
+    let names = json!({
+        "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": CATEGORIES_MAX,
+    });
+    let latest = format!("The last ones, at most {LATEST_MAX}; goes with nothing else.");
+    let number = || json!({"type": "integer", "minimum": 0});
+    operation
+        .parameter("query", "category", "One or several.", names)
+        .required()
+        .parameter(
+            "query",
+            "from",
+            "Where to begin: an offset, a time, or so long ago as `-1h`.",
+            json!({"type": "string"}),
+        )
+        .parameter("query", "limit", "The most records.", number())
+        .parameter("query", "latest", &latest, number())
+        .parameter("query", "follow", "Whether to go on as records come.", json!({"type": "boolean"}))
+        .answer_as::<Line<'_>>(StatusCode::OK, "Each line is one of these.", NDJSON)
+}
+
+async fn get_tail(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     RawQuery(query): RawQuery,
@@ -72,7 +103,7 @@ pub(crate) async fn get_tail(
         }
     });
     let mut response = Response::new(Body::new(Chunks(receiver)));
-    let ndjson = HeaderValue::from_static("application/x-ndjson");
+    let ndjson = HeaderValue::from_static(NDJSON);
     response.headers_mut().insert(header::CONTENT_TYPE, ndjson);
     Ok(response)
 }

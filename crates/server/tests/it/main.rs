@@ -11,6 +11,7 @@ mod disk;
 mod ends;
 mod explore;
 mod idempotence;
+mod openapi;
 mod operate;
 mod origins;
 mod rig;

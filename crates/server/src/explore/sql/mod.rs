@@ -19,14 +19,16 @@ use axum::response::Response;
 use perflab_sql::{Dataset, Limits, Query, Rows, SQL_BYTES_MAX, Source, SqlError, execute};
 use perflab_store::segment::Snapshot;
 use perflab_store::{Access, Home, Reach, SnapshotError};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::form::Form;
+use super::form::{Form, described};
 use super::rows::{Readable, no_snapshot};
 use super::run::turn;
 use crate::access::Known;
+use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::state::{Server, blocking};
 
@@ -35,13 +37,22 @@ const BODY_BYTES_MAX: usize = 8 * SQL_BYTES_MAX;
 const QUOTES_HINT: &str = "names with other characters than letters, digits and `_` go in double \
     quotes, texts in single ones";
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Sql")]
 struct Asked {
     sql: String,
 }
 
-pub(crate) async fn post_sql(
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    let sql = Endpoint::post("/api/sql", post_sql, "Answers a query in SQL.", |operation| {
+        let operation = operation.body::<Asked>().body_as::<String>("text/plain");
+        described(operation, |form| matches!(form, Form::Json | Form::Csv | Form::Arrow))
+    });
+    [sql]
+}
+
+async fn post_sql(
     State(server): State<Arc<Server>>,
     Known(access): Known,
     form: Form,
