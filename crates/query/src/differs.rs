@@ -22,7 +22,7 @@ use crate::numbering::text_bytes;
 use crate::selection::Selection;
 use crate::statistics::{chi_squared_p, false_discovery};
 use crate::views::{ListColumn, Scans, Sides, Stacks, bin_weights};
-use crate::{Limits, QueryError, Value, answer};
+use crate::{Answer, Limits, QueryError, Value, answer};
 
 /// The most columns that are looked at, in the order of their names.
 pub const COLUMNS_MAX: usize = 4096;
@@ -43,6 +43,7 @@ pub struct Differences {
     pub columns_left_out: usize,
     /// On both sides together, however often.
     pub rows_scanned: u64,
+    pub rows_recalled: u64,
 }
 
 /// A value that is more common in A.
@@ -101,6 +102,7 @@ pub fn differs(
 ) -> Result<Differences, QueryError> {
     let sizes = (Size::of(a, snapshot, limits)?, Size::of(b, snapshot, limits)?);
     let rows_scanned = sizes.0.rows_scanned + sizes.1.rows_scanned;
+    let rows_recalled = sizes.0.rows_recalled + sizes.1.rows_recalled;
     let search = Search { a, b, snapshot, limits, sizes };
     let budget = Budget::of(limits);
     let mut columns: BTreeMap<&str, BTreeSet<Kind>> = BTreeMap::new();
@@ -115,7 +117,8 @@ pub fn differs(
     }
     let looked_at = seen.len();
     let columns_left_out = columns.len().saturating_sub(COLUMNS_MAX);
-    Ok(Differences { findings: ranked(seen, count), looked_at, columns_left_out, rows_scanned })
+    let findings = ranked(seen, count);
+    Ok(Differences { findings, looked_at, columns_left_out, rows_scanned, rows_recalled })
 }
 
 /// Sorted, with `q` of all of them, but only those that A has more of.
@@ -136,6 +139,7 @@ struct Size {
     /// How many rows of the same weight would say as much.
     rows: f64,
     rows_scanned: u64,
+    rows_recalled: u64,
 }
 
 impl Size {
@@ -143,7 +147,8 @@ impl Size {
         let asked = vec![Aggregate::Count, Aggregate::EffectiveSize(None)];
         let answer = answer(&selection.question(Vec::new(), asked), snapshot, limits)?;
         let value = |at: usize| answer.rows.first().and_then(|row| row.values[at]).unwrap_or(0.0);
-        Ok(Self { weight: value(0), rows: value(1), rows_scanned: answer.rows_scanned })
+        let Answer { rows_scanned, rows_recalled, .. } = answer;
+        Ok(Self { weight: value(0), rows: value(1), rows_scanned, rows_recalled })
     }
 
     fn share(self, weight: f64) -> f64 {

@@ -76,6 +76,7 @@ pub struct Compared {
     pub rows: Vec<ComparedRow>,
     /// On both sides together.
     pub rows_scanned: u64,
+    pub rows_recalled: u64,
 }
 
 /// One group on both sides.
@@ -137,6 +138,7 @@ pub fn compare(
     let a = answer(&asked, snapshot, limits)?;
     let b = answer(&against.question(&asked), snapshot, limits)?;
     let rows_scanned = a.rows_scanned + b.rows_scanned;
+    let rows_recalled = a.rows_recalled + b.rows_recalled;
     let mut pairs: Vec<Pair> = joined(a.rows, b.rows, against.shift(), &Budget::of(limits))?;
     pairs.sort_by(|x, y| x.group.partial_cmp(&y.group).unwrap_or(Ordering::Equal));
     if let Some(top) = question.top {
@@ -146,7 +148,7 @@ pub fn compare(
         changes: plan.iter().map(|measure| measure.change(&pair)).collect(),
         group: pair.group,
     };
-    Ok(Compared { rows: pairs.into_iter().map(row).collect(), rows_scanned })
+    Ok(Compared { rows: pairs.into_iter().map(row).collect(), rows_scanned, rows_recalled })
 }
 
 /// Where in an answer the numbers are that a change is judged by.

@@ -3,7 +3,7 @@
 
 use perflab_store::segment::Snapshot;
 
-use super::run::AskError;
+use super::run::{AskError, Found};
 use super::table::compare_values;
 use super::{ColumnKind, Document, DocumentError, Plan, Table, View};
 use crate::algebra::{Condition, Dimension, Question, Test};
@@ -15,13 +15,13 @@ pub(super) fn are_asked_for(document: &Document) -> bool {
     document.view == View::Series && document.top.is_some()
 }
 
-/// Finds the lines; also returns how many rows were looked at.
+/// Finds the lines.
 pub(super) fn find(
     document: &Document,
     plan: &Plan,
     snapshot: &Snapshot,
     limits: &Limits,
-) -> Result<(Table, u64), AskError> {
+) -> Result<Found, AskError> {
     let Some((place, starts)) = plan.time() else { return Err(DocumentError::NoTime.into()) };
     let mut question = plan.question.clone();
     question.group_by.remove(place);
@@ -40,7 +40,7 @@ pub(super) fn find(
     if document.total {
         table.total = lines.total(snapshot, limits)?.map(|row| plan.metered(row));
     }
-    Ok((table, found.rows_scanned))
+    Ok(Found::table(table, found.rows_scanned).recalled(found.rows_recalled))
 }
 
 struct Lines<'p> {

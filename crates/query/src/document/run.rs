@@ -11,7 +11,7 @@ use super::{
 };
 use super::{lines, shapes};
 use crate::algebra::Condition;
-use crate::compare::{Against, compare};
+use crate::compare::{Against, Compared, compare};
 use crate::differs::differs;
 use crate::expression::{Expression, derived};
 use crate::time::{self, Range};
@@ -19,7 +19,7 @@ use crate::views::{
     self, Bins, DistributionQuestion, NODES_MAX, Tree, TreeQuestion, distribution, graph, samples,
     tree,
 };
-use crate::{Limits, QueryError, Selection, answer};
+use crate::{Answer, Limits, QueryError, Selection, answer};
 
 /// How many bins a distribution has unless `top` says otherwise.
 const BINS: usize = 50;
@@ -36,6 +36,8 @@ pub struct Answered {
     pub zone: TimeZone,
     /// How many rows were looked at.
     pub rows_scanned: u64,
+    /// Of these, the rows whose segments had answered the same question before.
+    pub rows_recalled: u64,
 }
 
 /// Why a document has no answer.
@@ -65,9 +67,9 @@ pub fn answer_document(
     let snapshot = asking.with_computed(snapshot, recorded)?;
     let columns = asking.columns(&snapshot, recorded);
     let plan = Plan::new(document, &columns, &asking.times)?;
-    let Found { table, tree, rows_scanned } = asking.find(&plan, &columns, &snapshot)?;
+    let Found { table, tree, rows_scanned, rows_recalled } = asking.find(&plan, &columns, &snapshot)?;
     let Times { range, zone } = asking.times;
-    Ok(Answered { table, tree, range, zone, rows_scanned })
+    Ok(Answered { table, tree, range, zone, rows_scanned, rows_recalled })
 }
 
 /// The times that a document's answer is made of, from the first to just before the second: those
@@ -98,15 +100,20 @@ fn shift(document: &Document, times: &Times) -> Result<Option<i64>, DocumentErro
 }
 
 /// What was found, as a table.
-struct Found {
+pub(super) struct Found {
     table: Table,
     tree: Option<(Tree, views::Fold)>,
     rows_scanned: u64,
+    rows_recalled: u64,
 }
 
 impl Found {
-    fn table(table: Table, rows_scanned: u64) -> Self {
-        Self { table, tree: None, rows_scanned }
+    pub(super) fn table(table: Table, rows_scanned: u64) -> Self {
+        Self { table, tree: None, rows_scanned, rows_recalled: 0 }
+    }
+
+    pub(super) fn recalled(self, rows_recalled: u64) -> Self {
+        Self { rows_recalled, ..self }
     }
 }
 
@@ -203,7 +210,7 @@ impl Asking<'_> {
                 };
                 let tree = tree(&question, &a, b.as_ref(), snapshot, self.limits)?;
                 let (table, rows_scanned) = (shapes::of_tree(&tree), tree.rows_scanned);
-                Ok(Found { table, tree: Some((tree, fold)), rows_scanned })
+                Ok(Found { tree: Some((tree, fold)), ..Found::table(table, rows_scanned) })
             }
             View::Graph => {
                 let column = self.view_column(columns)?;
@@ -214,7 +221,8 @@ impl Asking<'_> {
             View::Differs => {
                 let b = b.ok_or(DocumentError::NothingToDifferFrom)?;
                 let found = differs(&a, &b, top.unwrap_or(TOP), snapshot, self.limits)?;
-                Ok(Found::table(shapes::of_differences(&found), found.rows_scanned))
+                let table = shapes::of_differences(&found);
+                Ok(Found::table(table, found.rows_scanned).recalled(found.rows_recalled))
             }
         }
     }
@@ -230,16 +238,16 @@ impl Asking<'_> {
                 return Err(DocumentError::CompareOf("the first lines of a series").into());
             }
             let compared = compare(&plan.question, &against, snapshot, self.limits)?;
-            let rows_scanned = compared.rows_scanned;
-            return Ok(Found::table(plan.finish_compared(compared)?, rows_scanned));
+            let Compared { rows_scanned, rows_recalled, .. } = compared;
+            let table = plan.finish_compared(compared)?;
+            return Ok(Found::table(table, rows_scanned).recalled(rows_recalled));
         }
         if lines::are_asked_for(self.document) {
-            let (table, rows_scanned) = lines::find(self.document, plan, snapshot, self.limits)?;
-            return Ok(Found::table(table, rows_scanned));
+            return lines::find(self.document, plan, snapshot, self.limits);
         }
         let answer = answer(&plan.question, snapshot, self.limits)?;
-        let rows_scanned = answer.rows_scanned;
-        Ok(Found::table(plan.finish(answer)?, rows_scanned))
+        let Answer { rows_scanned, rows_recalled, .. } = answer;
+        Ok(Found::table(plan.finish(answer)?, rows_scanned).recalled(rows_recalled))
     }
 
     fn view_column(&self, columns: &Columns) -> Result<String, DocumentError> {

@@ -9,7 +9,7 @@ use perflab_store::segment::Snapshot;
 use crate::algebra::{Dimension, Question};
 use crate::group::CellKey;
 use crate::limits::Budget;
-use crate::{AnswerRow, Limits, QueryError, Value, answer};
+use crate::{Answer, AnswerRow, Limits, QueryError, Value, answer};
 
 /// One line per group, one point per bucket.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,7 @@ pub struct Series {
     /// In the order of the question's top, then by their groups.
     pub lines: Vec<Line>,
     pub rows_scanned: u64,
+    pub rows_recalled: u64,
 }
 
 /// A group over time.
@@ -72,5 +73,6 @@ pub fn series(
             lines[place].points[bucket] = row.values;
         }
     }
-    Ok(Series { starts: starts.to_vec(), lines, rows_scanned: points.rows_scanned })
+    let Answer { rows_scanned, rows_recalled, .. } = points;
+    Ok(Series { starts: starts.to_vec(), lines, rows_scanned, rows_recalled })
 }

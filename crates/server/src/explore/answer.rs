@@ -61,6 +61,8 @@ impl<'a> Column<'a> {
 pub(super) struct Stats<'a> {
     /// How many rows were looked at.
     rows_scanned: u64,
+    /// Of these, the rows whose segments had answered the same question before.
+    rows_recalled: u64,
     elapsed_ns: u64,
     /// Whether nothing is missing.
     complete: bool,
@@ -78,10 +80,17 @@ struct ShownRange {
 }
 
 impl<'a> Stats<'a> {
-    /// Of an answer about no range in particular.
+    /// Of an answer about no range in particular, with nothing recalled.
     pub(super) fn new(rows_scanned: u64, elapsed: Duration, missing: &'a [String]) -> Self {
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        Self { rows_scanned, elapsed_ns, complete: missing.is_empty(), missing, range: None }
+        Self {
+            rows_scanned,
+            rows_recalled: 0,
+            elapsed_ns,
+            complete: missing.is_empty(),
+            missing,
+            range: None,
+        }
     }
 }
 
@@ -171,7 +180,8 @@ pub(super) fn text_of(value: &Value, zone: &TimeZone) -> Option<String> {
 
 impl Answered {
     fn document(&self) -> Document<'_, Row<'_>> {
-        let document::Answered { table, zone, range, rows_scanned, tree: _ } = &self.answer;
+        let document::Answered { table, zone, range, rows_scanned, rows_recalled, tree: _ } =
+            &self.answer;
         let time = |time| InZone { time, zone }.to_string();
         let row = |values| Row { columns: &table.columns, values, zone };
         Document {
@@ -181,6 +191,7 @@ impl Answered {
             other: table.other.as_deref().map(|other| metered(other, zone)),
             total: table.total.as_deref().map(|total| metered(total, zone)),
             stats: Stats {
+                rows_recalled: *rows_recalled,
                 range: Some(ShownRange { since: time(range.start), until: time(range.end) }),
                 ..Stats::new(*rows_scanned, self.elapsed, &self.missing)
             },

@@ -49,11 +49,40 @@ fn a_query_is_answered_with_columns_rows_and_stats() {
                 {"job": "b", "count": 1.0, "max:latency": 4.0, "sum:errors / count": 0.0},
             ],
             "stats": {
-                "rows_scanned": 3, "elapsed_ns": null, "complete": true, "missing": [],
+                "rows_scanned": 3, "rows_recalled": 0, "elapsed_ns": null, "complete": true,
+                "missing": [],
                 "since": "2023-11-14T21:13:20+00:00", "until": "2023-11-14T22:13:20+00:00",
             },
         })
     );
+}
+
+#[test]
+fn an_answer_says_how_much_of_it_was_remembered() {
+    let mut plan = Plan::default();
+    plan.home.tables = TableLimits { flush_rows: 4, ..TableLimits::DEFAULT };
+    let rig = Rig::start_with(plan);
+    rig.log("perfpipe_builds", ROWS);
+    rig.home.tend();
+    let stats = |further: &Value| {
+        let mut query = json!({"dataset": "builds", "since": "-1 hour", "group_by": ["job"]});
+        query.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
+        let answer = ask(&rig, &query).json();
+        let count = |field: &str| answer["stats"][field].as_u64().unwrap();
+        (count("rows_scanned"), count("rows_recalled"))
+    };
+    let series = json!({"view": "series", "group_by": ["time:10m", "job"], "top": 1});
+    let against = json!({"compare": {"against": [[{"column": "errors", "op": "eq", "values": [1]}]]}});
+    for (question, rows) in [(json!({}), 3), (series, 3), (json!({"top": 1, "aggregates": ["max:latency"]}), 3)] {
+        assert_eq!(stats(&question), (rows, 0), "{question}");
+        assert_eq!(stats(&question), (rows, rows), "{question}");
+    }
+    // One side of it was asked about before.
+    stats(&against);
+    assert_eq!(stats(&against), (6, 6));
+    let samples = json!({"view": "samples", "group_by": []});
+    stats(&samples);
+    assert_eq!(stats(&samples), (3, 0), "nothing is remembered of raw rows");
 }
 
 #[test]

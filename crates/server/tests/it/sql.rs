@@ -72,7 +72,10 @@ fn a_query_is_answered_with_columns_rows_and_stats() {
                     "failed": "false",
                 },
             ],
-            "stats": {"rows_scanned": 3, "elapsed_ns": null, "complete": true, "missing": []},
+            "stats": {
+                "rows_scanned": 3, "rows_recalled": 0, "elapsed_ns": null, "complete": true,
+                "missing": [],
+            },
         })
     );
 }
