@@ -180,7 +180,7 @@ fn is_damage(answered: &Result<document::Answered, AskError>) -> bool {
 
 /// Has damaged segments set aside and made again from the log; whether there were any. Without
 /// them the question has an answer, which says what is missing until they are back.
-fn report_damage(home: &Home, dataset: &str, snapshot: &Snapshot) -> bool {
+pub(super) fn report_damage(home: &Home, dataset: &str, snapshot: &Snapshot) -> bool {
     let damaged = snapshot.segments.iter().filter(|segment| home.report_damage(dataset, segment));
     damaged.count() > 0
 }

@@ -1,5 +1,6 @@
 //! A server on a home of its own.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -115,6 +116,23 @@ impl Rig {
 
     pub(crate) fn rejected(&self) -> Vec<Value> {
         self.rows("perflab/rejected")
+    }
+
+    /// Changes a byte of the one file of segments that holds these bytes.
+    pub(crate) fn damage_segment(&self, holding: &[u8]) {
+        let segments = self.dir().join("segments");
+        let folder = fs::read_dir(segments).unwrap().next().unwrap().unwrap().path();
+        let damaged = fs::read_dir(folder).unwrap().filter(|file| {
+            let path = file.as_ref().unwrap().path();
+            let mut bytes = fs::read(&path).unwrap();
+            let places = bytes.windows(holding.len()).position(|window| window == holding);
+            let Some(at) = places else { return false };
+            bytes[at] ^= 1;
+            // Into the same file, which is mapped.
+            fs::write(&path, &bytes).unwrap();
+            true
+        });
+        assert_eq!(damaged.count(), 1);
     }
 
     /// Asks the server to end, without waiting for it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use arrow::array::AsArray;
 use arrow::ipc::reader::StreamReader;
 use perflab_server::ServerLimits;
+use perflab_store::TableLimits;
 use serde_json::json;
 
 use crate::access::add_token;
@@ -166,6 +167,28 @@ fn who_may_not_read_a_dataset_may_not_ask_about_it() {
     assert_eq!(rig.call(&call("SELECT count(*) FROM builds")).status, 200);
     let sql = "SELECT count(*) FROM builds WHERE job IN (SELECT x FROM secret)";
     assert_eq!(rig.call(&call(sql)).status, 403);
+}
+
+/// A byte of a column changes on the disk while the server runs: nobody gets a wrong answer or none.
+#[test]
+fn a_query_that_meets_damage_has_it_mended() {
+    let sql = "SELECT max(latency) AS most FROM builds";
+    for kind in ["application/json", "text/csv"] {
+        let mut plan = Plan::default();
+        plan.home.tables = TableLimits { flush_rows: 3, ..TableLimits::DEFAULT };
+        let rig = Rig::start_with(plan);
+        rig.log("perfpipe_builds", ROWS);
+        rig.home.tend();
+        rig.damage_segment(&4.0_f64.to_le_bytes());
+        let call = Call::json("/api/sql", &json!({ "sql": sql })).header("Accept", kind);
+        let first = rig.call(&call);
+        let text = String::from_utf8_lossy(&first.body);
+        assert_eq!(first.status, 200, "{text}");
+        assert!(text.contains("4") || first.header("perflab-missing").is_some(), "{text}");
+        rig.home.tend();
+        let answer = ask(&rig, sql).json();
+        assert_eq!((&answer["rows"], &answer["stats"]["complete"]), (&json!([{"most": 4.0}]), &json!(true)));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::super::answer::{Column, Document, FORMAT, Row, Stats};
 use super::super::form::Form;
-use super::{Answering, values};
+use super::{Answering, Unanswered, values};
 use crate::error::ApiError;
 use crate::state::blocking;
 
@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 100_000;
 /// and about the most bytes of them. What is beyond either is left out, and the document says so.
 const ROWS_BYTES_MAX: usize = 32 << 20;
 
-pub(super) async fn response(mut answering: Answering) -> Result<Response, ApiError> {
+pub(super) async fn response(mut answering: Answering) -> Result<Response, Unanswered> {
     let columns: Arc<[TableColumn]> = values::columns(answering.rows.schema()).into();
     let mut missing = answering.rows.progress().missing();
     let mut written = Written::default();

@@ -9,7 +9,7 @@ mod stream;
 mod values;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::record_batch::RecordBatch;
 use axum::body::Body;
@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::form::{Form, described};
 use super::rows::{Readable, no_snapshot};
-use super::run::turn;
+use super::run::{report_damage, turn};
 use crate::access::Known;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -64,12 +64,40 @@ async fn post_sql(
         return Err(ApiError::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     let received = server.receive(body, BODY_BYTES_MAX).await?;
+    let limits = Limits {
+        memory_bytes: server.settings.limits.query_memory_bytes,
+        started: Instant::now(),
+        time: server.settings.limits.query_timeout,
+    };
     let sql = sql_of(&headers, &received.bytes)?;
-    let answering = Answering::start(&server, access, sql).await?;
-    if form == Form::Json {
-        return document::response(answering).await;
+    // Each time there are fewer segments that can be damaged.
+    loop {
+        let answering = Answering::start(&server, &access, &sql, limits).await;
+        let answered = match answering {
+            Ok(answering) if form == Form::Json => document::response(answering).await,
+            Ok(answering) => stream::response(answering, form).await,
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok(response) => return Ok(response),
+            Err(Unanswered::Mended) => {}
+            Err(Unanswered::Refused(error)) => return Err(error),
+        }
     }
-    stream::response(answering, form).await
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug)]
+enum Unanswered {
+    /// Segments were damaged, and are now set aside: there is an answer without them.
+    Mended,
+    Refused(ApiError),
+}
+
+impl From<ApiError> for Unanswered {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
 }
 
 fn sql_of(headers: &HeaderMap, body: &[u8]) -> Result<String, ApiError> {
@@ -89,81 +117,126 @@ fn sql_of(headers: &HeaderMap, body: &[u8]) -> Result<String, ApiError> {
 
 /// A query that is being answered.
 struct Answering {
+    server: Arc<Server>,
     rows: Rows,
+    seen: Arc<Seen>,
     started: Instant,
-    ending: CancellationToken,
     _canceled_with_the_answer: DropGuard,
 }
 
 impl Answering {
     /// Starts when it is the query's turn, within the time and the memory there is for it.
-    async fn start(server: &Arc<Server>, access: Access, sql: String) -> Result<Self, ApiError> {
-        let limits = Limits {
-            memory_bytes: server.settings.limits.query_memory_bytes,
-            started: Instant::now(),
-            time: server.settings.limits.query_timeout,
-        };
+    async fn start(
+        server: &Arc<Server>,
+        access: &Access,
+        sql: &str,
+        limits: Limits,
+    ) -> Result<Self, Unanswered> {
         let turn = turn(server).await?;
         let canceled = server.ending.child_token();
         let guard = canceled.clone().drop_guard();
-        let home = Arc::clone(&server.home);
-        let prepare = move || prepare(&home, &access, &sql, limits, &canceled);
-        let (query, datasets) = blocking(prepare).await??;
-        let rows = execute(query, datasets, limits, turn).await;
-        let rows = rows.map_err(|error| refused(&error))?;
-        Ok(Self {
-            rows,
-            started: limits.started,
-            ending: server.ending.clone(),
-            _canceled_with_the_answer: guard,
-        })
+        let seen = Arc::new(Seen::default());
+        let asking = Asking {
+            home: Arc::clone(&server.home),
+            access: access.clone(),
+            limits,
+            canceled,
+            seen: Arc::clone(&seen),
+        };
+        let sql = sql.to_owned();
+        let (query, datasets) = blocking(move || asking.prepare(&sql)).await??;
+        let rows = match execute(query, datasets, limits, turn).await {
+            Ok(rows) => rows,
+            Err(error) => return Err(unanswered(server, &seen, &error).await),
+        };
+        let (server, started) = (Arc::clone(server), limits.started);
+        Ok(Self { server, rows, seen, started, _canceled_with_the_answer: guard })
     }
 
     /// `None` after the last batch.
-    async fn next(&mut self) -> Result<Option<RecordBatch>, ApiError> {
-        let next = self.ending.run_until_cancelled(self.rows.next()).await;
+    async fn next(&mut self) -> Result<Option<RecordBatch>, Unanswered> {
+        let next = self.server.ending.run_until_cancelled(self.rows.next()).await;
         let Some(batch) = next else {
             let message = "the server ends: the query was canceled";
-            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message));
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).into());
         };
-        batch.transpose().map_err(|error| refused(&error))
+        match batch.transpose() {
+            Ok(batch) => Ok(batch),
+            Err(error) => Err(unanswered(&self.server, &self.seen, &error).await),
+        }
     }
 }
 
-/// Reads a query, and finds what it is about.
-fn prepare(
-    home: &Arc<Home>,
-    access: &Access,
-    sql: &str,
-    limits: Limits,
-    canceled: &CancellationToken,
-) -> Result<(Query, HashMap<String, Dataset>), ApiError> {
-    let query = Query::parse(sql).map_err(|error| refused(&error))?;
-    let mut datasets = HashMap::new();
-    for name in query.datasets() {
-        let readable = Readable::find(home, access, name);
-        let readable = readable.map_err(|error| error.with_hint(QUOTES_HINT))?;
-        let columns = readable.columns(home)?;
-        let (home, canceled) = (Arc::clone(home), canceled.clone());
-        let source = Arc::new(InHome { home, readable, limits, canceled });
-        datasets.insert(name.clone(), Dataset { columns, source });
+/// Has damage mended if there is any.
+async fn unanswered(server: &Arc<Server>, seen: &Arc<Seen>, error: &SqlError) -> Unanswered {
+    if matches!(error, SqlError::Damaged(_)) {
+        let (home, seen) = (Arc::clone(&server.home), Arc::clone(seen));
+        if let Ok(true) = blocking(move || seen.report_damage(&home)).await {
+            return Unanswered::Mended;
+        }
     }
-    Ok((query, datasets))
+    refused(error).into()
+}
+
+/// The snapshots that a query is answered from, with the names of their datasets.
+#[derive(Debug, Default)]
+struct Seen(Mutex<Vec<(String, Snapshot)>>);
+
+impl Seen {
+    fn add(&self, dataset: &str, snapshot: &Snapshot) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push((dataset.to_owned(), snapshot.clone()));
+    }
+
+    /// Whether any was damaged.
+    fn report_damage(&self, home: &Home) -> bool {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let damaged = seen.iter().filter(|(dataset, snapshot)| report_damage(home, dataset, snapshot));
+        damaged.count() > 0
+    }
+}
+
+/// What is needed to find what a query is about.
+#[derive(Debug, Clone)]
+struct Asking {
+    home: Arc<Home>,
+    access: Access,
+    limits: Limits,
+    canceled: CancellationToken,
+    seen: Arc<Seen>,
+}
+
+impl Asking {
+    /// Reads a query, and finds what it is about.
+    fn prepare(&self, sql: &str) -> Result<(Query, HashMap<String, Dataset>), ApiError> {
+        let query = Query::parse(sql).map_err(|error| refused(&error))?;
+        let mut datasets = HashMap::new();
+        for name in query.datasets() {
+            let readable = Readable::find(&self.home, &self.access, name);
+            let readable = readable.map_err(|error| error.with_hint(QUOTES_HINT))?;
+            let columns = readable.columns(&self.home)?;
+            let source = Arc::new(InHome { asking: self.clone(), readable });
+            datasets.insert(name.clone(), Dataset { columns, source });
+        }
+        Ok((query, datasets))
+    }
 }
 
 /// The rows of a dataset that may be read, for a query.
 #[derive(Debug)]
 struct InHome {
-    home: Arc<Home>,
+    asking: Asking,
     readable: Readable,
-    limits: Limits,
-    canceled: CancellationToken,
 }
 
 impl Source for InHome {
     fn snapshot(&self, reach: Reach) -> Result<Snapshot, SnapshotError> {
-        let is_late = || self.limits.started.elapsed() > self.limits.time;
-        self.readable.try_snapshot(&self.home, reach, &|| self.canceled.is_cancelled() || is_late())
+        let Asking { home, limits, canceled, seen, .. } = &self.asking;
+        let is_late = || limits.started.elapsed() > limits.time;
+        let stop = || canceled.is_cancelled() || is_late();
+        let snapshot = self.readable.try_snapshot(home, reach, &stop)?;
+        seen.add(&self.readable.dataset, &snapshot);
+        Ok(snapshot)
     }
 }
 

@@ -14,13 +14,16 @@ use jiff::tz::TimeZone;
 
 use super::super::answer::text_of;
 use super::super::form::Form;
-use super::{Answering, values};
+use super::{Answering, Unanswered, values};
 use crate::error::ApiError;
 use crate::state::blocking;
 
 /// What goes wrong before the first rows are there has a status; after that, the stream breaks
 /// off, which no client takes for its end.
-pub(super) async fn response(mut answering: Answering, form: Form) -> Result<Response, ApiError> {
+pub(super) async fn response(
+    mut answering: Answering,
+    form: Form,
+) -> Result<Response, Unanswered> {
     let schema = Arc::clone(answering.rows.schema());
     let encoder = Encoder::new(&schema, form).map_err(|error| ApiError::failed(&error))?;
     let first = answering.next().await?;
@@ -47,7 +50,10 @@ async fn next_chunk(
     };
     let encoded = blocking(move || encoder.encode(&batch)).await?;
     let (chunk, encoder) = encoded.map_err(|error| ApiError::failed(&error))?;
-    let next = answering.next().await?;
+    let next = answering.next().await.map_err(|error| match error {
+        Unanswered::Refused(error) => error,
+        Unanswered::Mended => ApiError::internal("rows were damaged: ask again"),
+    })?;
     Ok(Some((chunk, Some(Streaming { next, answering, encoder }))))
 }
 
