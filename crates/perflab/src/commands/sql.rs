@@ -49,6 +49,8 @@ enum Format {
     Csv,
     /// An Arrow IPC stream
     Arrow,
+    /// A Parquet file
+    Parquet,
 }
 
 impl Format {
@@ -57,6 +59,7 @@ impl Format {
             Self::Table | Self::Json => "application/json",
             Self::Csv => "text/csv",
             Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Parquet => "application/vnd.apache.parquet",
         }
     }
 }
@@ -75,7 +78,7 @@ pub(crate) fn run(args: &Args, globals: &Globals) -> Result<Exit, Failure> {
             print_stream(client, &call).await?;
             output::bytes(b"\n")
         }
-        Format::Csv | Format::Arrow => {
+        Format::Csv | Format::Arrow | Format::Parquet => {
             let missing = print_stream(client, &call).await?;
             missing.iter().for_each(|missing| answer::warn_of_missing(missing));
             Ok(())

@@ -82,6 +82,34 @@ fn the_result_of_a_query_is_a_parquet_file_too() {
 }
 
 #[test]
+fn rows_of_sql_are_a_parquet_file_too() {
+    let lab = lab();
+    let ask = |sql: &str| {
+        let output = lab.command().args(["sql", sql, "--format", "parquet"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        fs::write(lab.dir().join("rows.parquet"), output.stdout).unwrap();
+    };
+    ask("SELECT time, job, labels, stack, size > 2 AS large, job FROM builds");
+    for library in ["pyarrow", "duckdb"] {
+        let expected = serde_json::json!({
+            "columns": ["time", "job", "labels", "stack", "large", "job:2"],
+            "rows": [
+                [1_000_000_000, null, null, ["main", "run"], null, null],
+                [1_700_000_000_000_000_000_i64, "a", null, null, true, "a"],
+                [1_750_000_000_000_000_000_i64, "ä", ["x", "y"], null, null, "ä"],
+            ],
+        });
+        assert_eq!(read(&lab, library, "rows.parquet"), expected, "{library}");
+    }
+    ask("SELECT unnest(range(300000)) AS n");
+    let rows = read(&lab, "pyarrow", "rows.parquet")["rows"].clone();
+    assert!((0..300_000).map(|n| serde_json::json!([n])).eq(rows.as_array().unwrap().iter().cloned()));
+    ask("SELECT job FROM builds WHERE job = 'nobody'");
+    let none = serde_json::json!({"columns": ["job"], "rows": []});
+    assert_eq!(read(&lab, "pyarrow", "rows.parquet"), none);
+}
+
+#[test]
 fn a_file_that_could_not_be_written_is_not_there() {
     let lab = lab();
     let path = lab.dir().join("no.parquet");

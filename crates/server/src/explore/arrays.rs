@@ -7,7 +7,7 @@ use arrow::array::{
     ArrayRef, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
     TimestampNanosecondArray,
 };
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
 use jiff::tz::TimeZone;
@@ -51,21 +51,21 @@ pub(super) fn arrow(table: &Table, zone: &TimeZone) -> Result<Vec<u8>, ArrowErro
 /// A table as a Parquet file.
 pub(super) fn parquet(table: &Table, zone: &TimeZone) -> Result<Vec<u8>, ParquetError> {
     let batch = batch(table, zone)?;
-    let mut writer = parquet_writer(Vec::new(), &batch)?;
+    let mut writer = parquet_writer(Vec::new(), batch.schema())?;
     writer.write(&batch)?;
     writer.into_inner()
 }
 
-/// A writer of batches like this one.
+/// A writer of batches with these columns.
 pub(super) fn parquet_writer<W: Write + Send>(
     to: W,
-    like: &RecordBatch,
+    schema: SchemaRef,
 ) -> Result<ArrowWriter<W>, ParquetError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .build();
-    ArrowWriter::try_new(to, like.schema(), Some(properties))
+    ArrowWriter::try_new(to, schema, Some(properties))
 }
 
 /// A column as an array: what is of another kind than the column is text in a mixed one, and does

@@ -116,7 +116,7 @@ impl File {
         if let Some(writer) = &mut self.writer {
             return writer.write(batch);
         }
-        self.writer = Some(parquet_writer(Sending(self.pieces.clone()), batch)?);
+        self.writer = Some(parquet_writer(Sending(self.pieces.clone()), batch.schema())?);
         self.tell(Ok(()));
         Ok(())
     }

@@ -119,6 +119,19 @@ fn answers_come_as_csv_and_as_arrow() {
 }
 
 #[test]
+fn what_a_form_can_not_hold_is_refused() {
+    let rig = rig();
+    let ask = |sql: &str, format: &str| {
+        rig.call(&Call::json(format!("/api/sql?format={format}"), &json!({ "sql": sql })))
+    };
+    let refused = ask("SELECT INTERVAL '1 month' AS x", "parquet");
+    assert_eq!(refused.status, 400, "{}", String::from_utf8_lossy(&refused.body));
+    assert!(refused.json()["error"]["hint"].as_str().unwrap().contains("CAST"));
+    assert_eq!(ask("SELECT INTERVAL '1 month' AS x", "csv").status, 200);
+    assert_eq!(ask("SELECT 1", "svg").status, 406);
+}
+
+#[test]
 fn all_rows_come_as_a_stream_and_a_document_says_what_it_leaves_out() {
     let rig = rig();
     let sql = "SELECT unnest(range(150000)) AS n";
@@ -132,7 +145,8 @@ fn all_rows_come_as_a_stream_and_a_document_says_what_it_leaves_out() {
     assert_eq!(
         answer["stats"]["missing"],
         json!([
-            "all rows after the first 100000: use LIMIT, or ask for CSV or Arrow, which have all"
+            "all rows after the first 100000: use LIMIT, or ask for CSV, Arrow or Parquet, which have \
+             all"
         ])
     );
     let long = ask(&rig, "SELECT repeat('x', 1000) AS x, unnest(range(90000)) AS n").json();

@@ -1,7 +1,7 @@
 //! `POST /api/sql`: a query in SQL in, an answer out.
 //!
 //! Rows come in batches, as they are found. As JSON they are put in one document, with a limit of
-//! rows and bytes; as CSV and Arrow they are sent on, all of them. The work stops when the answer
+//! rows and bytes; as CSV, Arrow and Parquet they are sent on, all of them. The work stops when the answer
 //! is dropped, as it is when the client goes away.
 
 mod document;
@@ -47,7 +47,7 @@ struct Asked {
 pub(super) fn endpoints() -> [Endpoint; 1] {
     let sql = Endpoint::post("/api/sql", post_sql, "Answers a query in SQL.", |operation| {
         let operation = operation.body::<Asked>().body_as::<String>("text/plain");
-        described(operation, |form| matches!(form, Form::Json | Form::Csv | Form::Arrow))
+        described(operation, Form::is_of_rows)
     });
     [sql]
 }
@@ -59,8 +59,8 @@ async fn post_sql(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    if matches!(form, Form::Parquet | Form::Tree(_)) {
-        let message = "SQL is answered as json, csv or arrow";
+    if !form.is_of_rows() {
+        let message = "SQL is answered as json, csv, arrow or parquet";
         return Err(ApiError::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     let received = server.receive(body, BODY_BYTES_MAX).await?;
