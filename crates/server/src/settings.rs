@@ -66,6 +66,9 @@ pub struct ServerLimits {
     pub query_timeout: Duration,
     /// and how much memory for its groups.
     pub query_memory_bytes: usize,
+    /// How long an export may take from its turn on, however slowly it is read: until then it has one
+    /// of the turns of queries.
+    pub export_timeout: Duration,
     /// How long the end of the server waits for requests that were accepted.
     pub shutdown_timeout: Duration,
 }
@@ -76,6 +79,7 @@ impl ServerLimits {
     pub const CONNECTIONS_MAX: usize = 1024;
     pub const QUERIES_MAX: usize = 4;
     pub const QUERY_SECONDS_MAX: u64 = 60;
+    pub const EXPORT_SECONDS_MAX: u64 = 3600;
 }
 
 impl Default for ServerLimits {
@@ -92,6 +96,7 @@ impl Default for ServerLimits {
             queries_max: Self::QUERIES_MAX,
             query_timeout: Duration::from_secs(Self::QUERY_SECONDS_MAX),
             query_memory_bytes: perflab_query::MEMORY_BYTES_DEFAULT,
+            export_timeout: Duration::from_secs(Self::EXPORT_SECONDS_MAX),
             shutdown_timeout: Duration::from_secs(30),
         }
     }

@@ -426,6 +426,20 @@ fn what_can_not_be_exported_is_said_before_the_file_begins() {
 }
 
 #[test]
+fn an_export_that_takes_too_long_is_told_its_limit() {
+    let mut plan = Plan::default();
+    let export_timeout = Duration::from_nanos(1);
+    plan.server.limits = ServerLimits { export_timeout, ..ServerLimits::default() };
+    let rig = Rig::start_with(plan);
+    rig.log("builds", ROWS);
+    let reply = rig.call(&Call::json("/api/export", &json!({"dataset": "builds"})));
+    assert_eq!(reply.status, 503);
+    assert!(reply.error().contains("longer than the 0.000000001 s"), "{}", reply.error());
+    // Its turn is over.
+    assert_eq!(ask(&rig, &json!({"dataset": "builds"})).status, 200);
+}
+
+#[test]
 fn values_are_found_by_their_beginning() {
     let rig = rig();
     let values = |query: &str| rig.call(&Call::get(format!("/api/columns/values?{query}")));
