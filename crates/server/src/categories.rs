@@ -23,9 +23,6 @@ use crate::state::{Server, blocking};
 /// The largest body that changes settings; a declared schema is in it.
 pub(crate) const SETTINGS_BYTES_MAX: usize = 1 << 20;
 
-/// The words for [`Guarantee`].
-const GUARANTEES: [&str; 2] = ["durable", "fast"];
-
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CategoryList")]
 struct Listing {
@@ -50,7 +47,7 @@ struct Category {
 struct Settings {
     category: String,
     dataset: String,
-    #[schemars(extend("enum" = GUARANTEES))]
+    #[schemars(extend("enum" = [Guarantee::Durable.as_str(), Guarantee::Fast.as_str()]))]
     guarantee: &'static str,
     retain_seconds: Option<u64>,
     max_bytes: Option<u64>,
@@ -70,10 +67,7 @@ pub(crate) fn endpoints() -> [Endpoint; 2] {
     [list, change.for_admins()]
 }
 
-async fn get_categories(
-    State(server): State<Arc<Server>>,
-    Known(access): Known,
-) -> Json<Listing> {
+async fn get_categories(State(server): State<Arc<Server>>, Known(access): Known) -> Json<Listing> {
     let mut spans: BTreeMap<String, Option<CategorySpan>> = BTreeMap::new();
     for category in server.home.configured_categories() {
         spans.insert(category.as_str().to_owned(), None);
@@ -131,7 +125,7 @@ struct Target {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CategoryChanges")]
 struct Changes {
-    #[schemars(extend("enum" = [Some(GUARANTEES[0]), Some(GUARANTEES[1]), None]))]
+    #[schemars(extend("enum" = [Guarantee::Durable.as_str(), Guarantee::Fast.as_str(), null]))]
     guarantee: Option<String>,
     #[serde(default, deserialize_with = "mentioned")]
     retain_seconds: Option<Option<u64>>,

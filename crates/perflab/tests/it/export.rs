@@ -103,7 +103,9 @@ fn rows_of_sql_are_a_parquet_file_too() {
     }
     ask("SELECT unnest(range(300000)) AS n");
     let rows = read(&lab, "pyarrow", "rows.parquet")["rows"].clone();
-    assert!((0..300_000).map(|n| serde_json::json!([n])).eq(rows.as_array().unwrap().iter().cloned()));
+    assert!(
+        (0..300_000).map(|n| serde_json::json!([n])).eq(rows.as_array().unwrap().iter().cloned())
+    );
     ask("SELECT job FROM builds WHERE job = 'nobody'");
     let none = serde_json::json!({"columns": ["job"], "rows": []});
     assert_eq!(read(&lab, "pyarrow", "rows.parquet"), none);

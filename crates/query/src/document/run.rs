@@ -67,7 +67,8 @@ pub fn answer_document(
     let snapshot = asking.with_computed(snapshot, recorded)?;
     let columns = asking.columns(&snapshot, recorded);
     let plan = Plan::new(document, &columns, &asking.times)?;
-    let Found { table, tree, rows_scanned, rows_recalled } = asking.find(&plan, &columns, &snapshot)?;
+    let Found { table, tree, rows_scanned, rows_recalled } =
+        asking.find(&plan, &columns, &snapshot)?;
     let Times { range, zone } = asking.times;
     Ok(Answered { table, tree, range, zone, rows_scanned, rows_recalled })
 }

@@ -77,7 +77,8 @@ fn operation(endpoint: &Endpoint, described: &Described, schemas: &mut Schemas) 
             json!([{"bearer": []}, {ACCESS_TOKEN: []}, {}])
         }
     };
-    let admin = if endpoint.needs == Needs::Admin { " Only for those who may administer." } else { "" };
+    let admin =
+        if endpoint.needs == Needs::Admin { " Only for those who may administer." } else { "" };
     let summary = format!("{}{admin}", described.summary);
     operation.other_refusals().into_value(&summary, &security)
 }

@@ -52,7 +52,8 @@ impl<'s> Operation<'s> {
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         let mut schema = T::json_schema(&mut self.schemas.read);
         let required = schema.remove("required").unwrap_or_default();
-        let is_required = |name: &str| required.as_array().is_some_and(|all| all.contains(&json!(name)));
+        let is_required =
+            |name: &str| required.as_array().is_some_and(|all| all.contains(&json!(name)));
         let fields = schema.remove("properties").unwrap_or_default();
         for (name, mut schema) in fields.as_object().cloned().unwrap_or_default() {
             let what = schema.as_object_mut().and_then(|schema| schema.remove("description"));

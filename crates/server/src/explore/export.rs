@@ -37,7 +37,8 @@ use crate::state::Server;
 const PIECES_MAX: usize = 4;
 
 pub(super) fn endpoints() -> [Endpoint; 1] {
-    let export = "Gives all rows that a query selects; it may say nothing but which and which columns.";
+    let export =
+        "Gives all rows that a query selects; it may say nothing but which and which columns.";
     let export = Endpoint::post("/api/export", post_export, export, |operation| {
         operation
             .body::<Document>()

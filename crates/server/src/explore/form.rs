@@ -53,29 +53,15 @@ const HINT: &str = "formats are json, csv, arrow, parquet and, of trees, folded,
 
 /// The answers to a query, in the forms that it has.
 pub(super) fn described(operation: Operation<'_>, has_form: fn(Form) -> bool) -> Operation<'_> {
-    const OK: StatusCode = StatusCode::OK;
-    const ANSWER: &str = "The answer, in the form that is asked for.";
     let forms = || FORMS.into_iter().filter(|(form, ..)| has_form(*form));
     let names: Vec<_> = forms().map(|(_, name, _)| name).collect();
     let what = "The form of the answer. Without it, `Accept` says which; JSON otherwise.";
     let names = json!({"type": "string", "enum": names});
     let operation = operation.parameter("query", "format", what, names);
-    let answer = |operation: Operation<'_>, (form, _, kind)| match form {
-        Form::Json => operation.answer_as::<Document<'_, Row<'_>>>(OK, ANSWER, kind),
-        Form::Tree(TreeFormat::Speedscope | TreeFormat::Firefox) => {
-            operation.answer_as::<Profile>(OK, ANSWER, kind)
-        }
-        Form::Csv | Form::Tree(TreeFormat::Folded | TreeFormat::Svg) => {
-            operation.answer_as::<String>(OK, ANSWER, kind)
-        }
-        Form::Arrow | Form::Parquet | Form::Tree(TreeFormat::Pprof) => {
-            operation.answer_as::<Binary>(OK, ANSWER, kind)
-        }
-    };
     let missing = "What is not in the answer, and why. Without it, nothing is missing.";
     forms()
-        .fold(operation, answer)
-        .answer_header(OK, MISSING.as_str(), missing)
+        .fold(operation, |operation, (form, _, kind)| form.described(operation, kind))
+        .answer_header(StatusCode::OK, MISSING.as_str(), missing)
         .refusals(&[StatusCode::NOT_FOUND, StatusCode::NOT_ACCEPTABLE])
         .refusals(&[StatusCode::SERVICE_UNAVAILABLE])
 }
@@ -148,6 +134,23 @@ impl Form {
     /// Whether any answer has this form.
     pub(super) fn is_of_rows(self) -> bool {
         !matches!(self, Self::Tree(_))
+    }
+
+    /// The answer of this form.
+    fn described<'s>(self, operation: Operation<'s>, kind: &str) -> Operation<'s> {
+        let (ok, what) = (StatusCode::OK, "The answer, in the form that is asked for.");
+        match self {
+            Self::Json => operation.answer_as::<Document<'_, Row<'_>>>(ok, what, kind),
+            Self::Tree(TreeFormat::Speedscope | TreeFormat::Firefox) => {
+                operation.answer_as::<Profile>(ok, what, kind)
+            }
+            Self::Csv | Self::Tree(TreeFormat::Folded | TreeFormat::Svg) => {
+                operation.answer_as::<String>(ok, what, kind)
+            }
+            Self::Arrow | Self::Parquet | Self::Tree(TreeFormat::Pprof) => {
+                operation.answer_as::<Binary>(ok, what, kind)
+            }
+        }
     }
 
     fn content_type(self) -> &'static str {

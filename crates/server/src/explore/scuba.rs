@@ -29,9 +29,11 @@ fn described(operation: Operation<'_>) -> Operation<'_> {
 /// The answer that leads elsewhere.
 pub(super) fn redirects(operation: Operation<'_>) -> Operation<'_> {
     let (status, location) = (StatusCode::SEE_OTHER, header::LOCATION);
-    operation
-        .answer_without_body(status, "Leads there.")
-        .answer_header(status, location.as_str(), "Where it leads.")
+    operation.answer_without_body(status, "Leads there.").answer_header(
+        status,
+        location.as_str(),
+        "Where it leads.",
+    )
 }
 
 async fn get_scuba(RawQuery(query): RawQuery) -> Result<Redirect, ApiError> {

@@ -116,7 +116,8 @@ impl JsonSchema for Codes {
 
 /// The answers of all doors.
 pub(super) fn described(operation: Operation<'_>) -> Operation<'_> {
-    let later = "Nothing was taken: send all of it again, after as many seconds as `Retry-After` says.";
+    let later =
+        "Nothing was taken: send all of it again, after as many seconds as `Retry-After` says.";
     operation
         .ok::<Codes>("What became of each entry.")
         .answer::<Codes>(StatusCode::TOO_MANY_REQUESTS, later)

@@ -36,8 +36,7 @@ pub(crate) fn endpoints() -> impl Iterator<Item = Endpoint> {
 
 /// What the doors have in common.
 fn described(operation: Operation<'_>) -> Operation<'_> {
-    answer::described(headers::described(operation))
-        .refusals(&[StatusCode::UNSUPPORTED_MEDIA_TYPE])
+    answer::described(headers::described(operation)).refusals(&[StatusCode::UNSUPPORTED_MEDIA_TYPE])
 }
 
 /// How a request's body is to be understood.

@@ -12,8 +12,8 @@ use perflab_wire::{BodyForm, MessageForm};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 
-use super::headers::media_type;
 use super::answer::described_of_form;
+use super::headers::media_type;
 use super::{Form, accept, described};
 use crate::access::{HeadToken, Peer};
 use crate::endpoint::{Endpoint, Operation};

@@ -83,7 +83,12 @@ fn described(operation: Operation<'_>) -> Operation<'_> {
         )
         .parameter("query", "limit", "The most records.", number())
         .parameter("query", "latest", &latest, number())
-        .parameter("query", "follow", "Whether to go on as records come.", json!({"type": "boolean"}))
+        .parameter(
+            "query",
+            "follow",
+            "Whether to go on as records come.",
+            json!({"type": "boolean"}),
+        )
         .answer_as::<Line<'_>>(StatusCode::OK, "Each line is one of these.", NDJSON)
 }
 

@@ -72,8 +72,11 @@ fn an_answer_says_how_much_of_it_was_remembered() {
         (count("rows_scanned"), count("rows_recalled"))
     };
     let series = json!({"view": "series", "group_by": ["time:10m", "job"], "top": 1});
-    let against = json!({"compare": {"against": [[{"column": "errors", "op": "eq", "values": [1]}]]}});
-    for (question, rows) in [(json!({}), 3), (series, 3), (json!({"top": 1, "aggregates": ["max:latency"]}), 3)] {
+    let against =
+        json!({"compare": {"against": [[{"column": "errors", "op": "eq", "values": [1]}]]}});
+    for (question, rows) in
+        [(json!({}), 3), (series, 3), (json!({"top": 1, "aggregates": ["max:latency"]}), 3)]
+    {
         assert_eq!(stats(&question), (rows, 0), "{question}");
         assert_eq!(stats(&question), (rows, rows), "{question}");
     }

@@ -157,9 +157,10 @@ fn answers_of_all_else_are_as_the_document_says() {
     answers.add("put", "/api/categories", 200, &put("/api/categories?category=builds", &kept));
     let kept = json!({"hot_seconds": 60, "schema": null});
     answers.add("put", "/api/datasets/{name}", 200, &put("/api/datasets/builds", &kept));
-    let log = Call::post("/api/log?category=builds", "{\"int\":{\"x\":1}}\n{\"int\":{\"time\":\"?\"}}")
-        .header("X-Perflab-Producer", "p")
-        .header("X-Perflab-Sequence", "1");
+    let log =
+        Call::post("/api/log?category=builds", "{\"int\":{\"x\":1}}\n{\"int\":{\"time\":\"?\"}}")
+            .header("X-Perflab-Producer", "p")
+            .header("X-Perflab-Sequence", "1");
     for _once_and_again in 0..2 {
         answers.add("post", "/api/log", 200, &rig.call(&log));
     }
@@ -200,9 +201,7 @@ fn refusals_are_as_the_document_says() {
 #[test]
 fn what_breaks_a_schema_is_refused() {
     let rig = rig();
-    let request = |path: &str, body: &Value| {
-        json!({"method": "post", "path": path, "media_type": JSON, "body": body})
-    };
+    let request = |path: &str, body: &Value| json!({"method": "post", "path": path, "media_type": JSON, "body": body});
     let good: Vec<_> = queries().iter().map(|query| request("/api/query", query)).collect();
     let bad = [
         ("/api/query", json!({})),
@@ -277,13 +276,8 @@ fn all_that_is_described_is_there_and_asks_for_a_token_where_it_says_so() {
             }
         }
     }
-    let anyone = [
-        "/api/openapi.json",
-        "/healthz",
-        "/intern/scuba/query",
-        "/intern/scuba/query/",
-        "/l/{id}",
-    ];
+    let anyone =
+        ["/api/openapi.json", "/healthz", "/intern/scuba/query", "/intern/scuba/query/", "/l/{id}"];
     assert_eq!(open, anyone);
     assert_eq!(closed, 23);
 }

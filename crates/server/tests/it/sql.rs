@@ -201,7 +201,10 @@ fn a_query_that_meets_damage_has_it_mended() {
         assert!(text.contains("4") || first.header("perflab-missing").is_some(), "{text}");
         rig.home.tend();
         let answer = ask(&rig, sql).json();
-        assert_eq!((&answer["rows"], &answer["stats"]["complete"]), (&json!([{"most": 4.0}]), &json!(true)));
+        assert_eq!(
+            (&answer["rows"], &answer["stats"]["complete"]),
+            (&json!([{"most": 4.0}]), &json!(true))
+        );
     }
 }
 

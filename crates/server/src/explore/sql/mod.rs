@@ -191,7 +191,8 @@ impl Seen {
     /// Whether any was damaged.
     fn report_damage(&self, home: &Home) -> bool {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let damaged = seen.iter().filter(|(dataset, snapshot)| report_damage(home, dataset, snapshot));
+        let damaged =
+            seen.iter().filter(|(dataset, snapshot)| report_damage(home, dataset, snapshot));
         damaged.count() > 0
     }
 }
