@@ -38,7 +38,7 @@ struct Report {
 }
 
 /// Cold rows that could not be read.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Unread {
     rows: u64,
     error: String,

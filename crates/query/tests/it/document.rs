@@ -1,7 +1,9 @@
 //! A document, answered from rows.
 
 use perflab_model::Nanos;
-use perflab_query::document::{AskError, Document, Table, answer_document, times_touched};
+use perflab_query::document::{
+    AskError, ColumnKind, Document, Table, answer_document, times_touched,
+};
 use perflab_query::text::parse_condition;
 use perflab_query::{Limits, Value};
 use perflab_store::segment::Snapshot;
@@ -293,7 +295,7 @@ fn lines_of_numbers_and_of_several_columns_are_told_apart() {
     let table = ask(r#"["bucket(latency, 2)"]"#).unwrap().table;
     let groups: Vec<_> = table.rows.iter().map(|row| row[1].clone()).collect();
     assert_eq!(groups, [Value::Float(0.0), Value::String("(other)".to_owned())]);
-    assert_eq!(table.columns[1].kind.as_str(), "mixed");
+    assert_eq!(table.columns[1].kind, ColumnKind::Mixed);
     let several = ask(r#"["job","latency"]"#).unwrap_err().to_string();
     assert!(several.starts_with("the line of all others needs a series by one column"));
     let json = r#"{"dataset":"d","view":"series","top":1,"compare":"previous"}"#;
