@@ -66,8 +66,8 @@ pub struct ServerLimits {
     pub query_timeout: Duration,
     /// and how much memory for its groups.
     pub query_memory_bytes: usize,
-    /// How long an export may take from its turn on, however slowly it is read: until then it has one
-    /// of the turns of queries.
+    /// How long an export may take, however slowly it is read: as long it has one of the turns of
+    /// queries.
     pub export_timeout: Duration,
     /// How long the end of the server waits for requests that were accepted.
     pub shutdown_timeout: Duration,

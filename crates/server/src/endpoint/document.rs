@@ -59,7 +59,7 @@ fn operation(endpoint: &Endpoint, described: &Described, schemas: &mut Schemas) 
     let names = endpoint.path.split(['{', '}']).skip(1).step_by(2);
     let in_path = names.fold(Operation::new(schemas), |operation, name| {
         let name = name.trim_start_matches('*');
-        operation.parameter("path", name, "", &json!({"type": "string"})).required()
+        operation.parameter("path", name, "", json!({"type": "string"})).required()
     });
     let mut operation = (described.describe)(in_path);
     operation = operation.refusals(&[StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN]);

@@ -62,7 +62,7 @@ impl<'s> Operation<'s> {
             if let Some(kind) = schema.pointer("/type/0").cloned() {
                 schema["type"] = kind;
             }
-            self = self.parameter("query", &name, what, &schema);
+            self = self.parameter("query", &name, what, schema);
             if is_required(&name) {
                 self = self.required();
             }
@@ -71,8 +71,9 @@ impl<'s> Operation<'s> {
     }
 
     /// A parameter that may be in the `query`, the `header` or the `path`.
-    pub(crate) fn parameter(mut self, place: &str, name: &str, what: &str, schema: &Value) -> Self {
-        let mut parameter = json!({"name": name, "in": place, "schema": schema});
+    pub(crate) fn parameter(mut self, place: &str, name: &str, what: &str, schema: Value) -> Self {
+        let mut parameter = json!({"name": name, "in": place});
+        parameter["schema"] = schema;
         if !what.is_empty() {
             parameter["description"] = json!(what);
         }

@@ -57,7 +57,7 @@ pub(super) fn described(operation: Operation<'_>, has_form: fn(Form) -> bool) ->
     let names: Vec<_> = forms().map(|(_, name, _)| name).collect();
     let what = "The form of the answer. Without it, `Accept` says which; JSON otherwise.";
     let names = json!({"type": "string", "enum": names});
-    let operation = operation.parameter("query", "format", what, &names);
+    let operation = operation.parameter("query", "format", what, names);
     let missing = "What is not in the answer, and why. Without it, nothing is missing.";
     forms()
         .fold(operation, |operation, (form, _, kind)| form.described(operation, kind))

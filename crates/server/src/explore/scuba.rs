@@ -20,9 +20,9 @@ fn described(operation: Operation<'_>) -> Operation<'_> {
     let text = || json!({"type": "string"});
     let drillstate = "The query as JSON, as Scuba writes it.";
     let operation = operation
-        .parameter("query", "dataset", "", &text())
-        .parameter("query", "drillstate", drillstate, &text())
-        .parameter("query", "view", "", &text());
+        .parameter("query", "dataset", "", text())
+        .parameter("query", "drillstate", drillstate, text())
+        .parameter("query", "view", "", text());
     redirects(operation)
 }
 

@@ -104,7 +104,7 @@ impl JsonSchema for Codes {
                     "type": "array", "items": {"type": "integer", "minimum": 0},
                 },
                 "guarantee": {
-                    "description": "Categories whose entries are acknowledged before they are on disk.",
+                    "description": "Categories that acknowledge what is not on disk yet.",
                     "type": "object", "additionalProperties": fast,
                 },
             },

@@ -18,11 +18,11 @@ pub(super) fn described(operation: Operation<'_>) -> Operation<'_> {
     let numbers = json!({"type": "array", "items": number()});
     let encodings = json!({"type": "string", "enum": ["identity", "gzip", "zstd"]});
     operation
-        .parameter("header", PRODUCER, "Who numbers the entries.", &json!({"type": "string"}))
-        .parameter("header", SEQUENCE, "The first entry's number; the others follow.", &number())
-        .parameter("header", SEQUENCES, "The numbers of all entries.", &numbers)
-        .parameter("header", ARRIVAL, "When they were spooled: nanoseconds since 1970.", &number())
-        .parameter("header", "content-encoding", "How the body is compressed.", &encodings)
+        .parameter("header", PRODUCER, "Who numbers the entries.", json!({"type": "string"}))
+        .parameter("header", SEQUENCE, "The first entry's number; the others follow.", number())
+        .parameter("header", SEQUENCES, "The numbers of all entries.", numbers)
+        .parameter("header", ARRIVAL, "When they were spooled: nanoseconds since 1970.", number())
+        .parameter("header", "content-encoding", "How the body is compressed.", encodings)
 }
 
 /// The media type of the body, without its parameters.

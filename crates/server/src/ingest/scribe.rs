@@ -34,7 +34,7 @@ pub(super) fn endpoints() -> [Endpoint; 2] {
 fn scribe(operation: Operation<'_>) -> Operation<'_> {
     let structured = "Whether messages are Thrift in base64.";
     let operation = operation
-        .parameter("query", "structured", structured, &json!({"type": "boolean"}))
+        .parameter("query", "structured", structured, json!({"type": "boolean"}))
         .body_as::<Logs<true>>("application/x-www-form-urlencoded")
         .body_as::<Logs<false>>("application/json");
     described_of_form(described(operation))

@@ -73,21 +73,21 @@ fn described(operation: Operation<'_>) -> Operation<'_> {
     let latest = format!("The last ones, at most {LATEST_MAX}; goes with nothing else.");
     let number = || json!({"type": "integer", "minimum": 0});
     operation
-        .parameter("query", "category", "One or several.", &names)
+        .parameter("query", "category", "One or several.", names)
         .required()
         .parameter(
             "query",
             "from",
             "Where to begin: an offset, a time, or so long ago as `-1h`.",
-            &json!({"type": "string"}),
+            json!({"type": "string"}),
         )
-        .parameter("query", "limit", "The most records.", &number())
-        .parameter("query", "latest", &latest, &number())
+        .parameter("query", "limit", "The most records.", number())
+        .parameter("query", "latest", &latest, number())
         .parameter(
             "query",
             "follow",
             "Whether to go on as records come.",
-            &json!({"type": "boolean"}),
+            json!({"type": "boolean"}),
         )
         .answer_as::<Line<'_>>(StatusCode::OK, "Each line is one of these.", NDJSON)
 }

@@ -201,7 +201,10 @@ fn refusals_are_as_the_document_says() {
 #[test]
 fn what_breaks_a_schema_is_refused() {
     let rig = rig();
-    let request = |path: &str, body: &Value| json!({"method": "post", "path": path, "media_type": JSON, "body": body});
+    let request = |path: &str, body: &Value| {
+        let (method, media_type) = ("post", JSON);
+        json!({"method": method, "path": path, "media_type": media_type, "body": body})
+    };
     let good: Vec<_> = queries().iter().map(|query| request("/api/query", query)).collect();
     let bad = [
         ("/api/query", json!({})),

@@ -29,7 +29,8 @@ pub(super) async fn response(mut answering: Answering) -> Result<Response, Unans
         written = blocking(move || written.with(&batch, &columns)).await??;
         if written.is_cut {
             missing.push(format!(
-                "all rows after the first {}: use LIMIT, or ask for CSV, Arrow or Parquet, which have all",
+                "all rows after the first {}: use LIMIT, or ask for CSV, Arrow or Parquet, which \
+                 have all",
                 written.rows.len()
             ));
             break;

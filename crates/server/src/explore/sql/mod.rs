@@ -1,8 +1,8 @@
 //! `POST /api/sql`: a query in SQL in, an answer out.
 //!
 //! Rows come in batches, as they are found. As JSON they are put in one document, with a limit of
-//! rows and bytes; as CSV, Arrow and Parquet they are sent on, all of them. The work stops when the answer
-//! is dropped, as it is when the client goes away.
+//! rows and bytes; as CSV, Arrow and Parquet they are sent on, all of them. The work stops when the
+//! answer is dropped, as it is when the client goes away.
 
 mod document;
 mod stream;
