@@ -128,10 +128,13 @@ struct Changes {
     #[schemars(extend("enum" = [Guarantee::Durable.as_str(), Guarantee::Fast.as_str(), null]))]
     guarantee: Option<String>,
     #[serde(default, deserialize_with = "mentioned")]
+    #[schemars(!default)]
     retain_seconds: Option<Option<u64>>,
     #[serde(default, deserialize_with = "mentioned")]
+    #[schemars(!default)]
     max_bytes: Option<Option<u64>>,
     #[serde(default, deserialize_with = "mentioned")]
+    #[schemars(!default)]
     schema: Option<Option<Value>>,
 }
 

@@ -57,6 +57,7 @@ impl<'a> Column<'a> {
     }
 }
 
+/// What an answer came from, and what it took.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Stats<'a> {
     /// How many rows were looked at.

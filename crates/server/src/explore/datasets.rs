@@ -127,12 +127,16 @@ async fn get_dataset(
 #[schemars(rename = "DatasetChanges")]
 struct Changes {
     #[serde(default, deserialize_with = "mentioned")]
+    #[schemars(!default)]
     retain_seconds: Option<Option<u64>>,
     #[serde(default, deserialize_with = "mentioned")]
+    #[schemars(!default)]
     max_bytes: Option<Option<u64>>,
     #[serde(default, deserialize_with = "mentioned")]
+    #[schemars(!default)]
     hot_seconds: Option<Option<u64>>,
     #[serde(default, deserialize_with = "mentioned")]
+    #[schemars(!default)]
     schema: Option<Option<Value>>,
 }
 

@@ -239,6 +239,18 @@ fn what_breaks_a_schema_is_refused() {
     }
 }
 
+/// `null` takes a limit away, so it must not look like what leaving it out means.
+#[test]
+fn what_is_not_mentioned_is_not_null() {
+    let document = document(&rig());
+    for schema in ["CategoryChanges", "DatasetChanges"] {
+        let schema = &document["components"]["schemas"][schema];
+        let limit = schema["properties"]["max_bytes"].as_object().unwrap();
+        assert_eq!(limit["type"], json!(["integer", "null"]));
+        assert!(!limit.contains_key("default") && schema.get("required").is_none(), "{schema}");
+    }
+}
+
 /// The path and query of an operation, with something for all that must be there.
 fn address(path: &str, operation: &Value) -> String {
     let path = path.replace("{version}", "v1.0").replace(['{', '}'], "");
