@@ -42,6 +42,8 @@ struct Wanted {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Values {
     values: Vec<String>,
+    /// Which rows were not looked at, and why; empty when all were.
+    missing: Vec<String>,
 }
 
 pub(super) fn endpoints() -> [Endpoint; 1] {
@@ -75,6 +77,7 @@ fn find(home: &Home, access: &Access, wanted: &Wanted) -> Result<Values, ApiErro
     rows::columns(&snapshot, readable.columns(home)?)
         .kinds(&readable.dataset, &wanted.column)
         .map_err(|error| ApiError::caused_by(StatusCode::BAD_REQUEST, &error))?;
-    let values = column_values(&wanted.column, &wanted.prefix, limit, &snapshot);
-    Ok(Values { values: values.map_err(|error| ApiError::failed(&error))? })
+    let values = column_values(&wanted.column, &wanted.prefix, limit, &snapshot)
+        .map_err(|error| ApiError::failed(&error))?;
+    Ok(Values { values, missing: snapshot.missing })
 }

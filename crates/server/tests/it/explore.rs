@@ -294,6 +294,8 @@ fn questions_about_cold_rows_are_answered() {
     let rig = cold_rig(1 << 30);
     let answer = ask(&rig, &query("2020-10-01")).json();
     assert_eq!((&answer["rows"], &answer["stats"]["complete"]), (&json!([]), &json!(true)));
+    let values = rig.call(&Call::get("/api/columns/values?dataset=builds&column=job")).json();
+    assert_eq!(values["missing"], json!(["4 rows are cold"]));
     assert!(!rig.dir().join("thawed").exists(), "not touched, not thawed");
     let answer = ask(&rig, &query("2020-09-01")).json();
     assert_eq!(answer["rows"], json!([{"job": "old", "count": 4.0}]));
@@ -440,10 +442,22 @@ fn an_export_that_takes_too_long_is_told_its_limit() {
 fn values_are_found_by_their_beginning() {
     let rig = rig();
     let values = |query: &str| rig.call(&Call::get(format!("/api/columns/values?{query}")));
-    assert_eq!(values("dataset=builds&column=job").json(), json!({"values": ["a", "b", "old"]}));
-    assert_eq!(values("dataset=builds&column=job&prefix=o").json(), json!({"values": ["old"]}));
-    assert_eq!(values("dataset=builds&column=job&limit=1").json(), json!({"values": ["a"]}));
-    assert_eq!(values("dataset=builds&column=labels&prefix=y").json(), json!({"values": ["y"]}));
+    assert_eq!(
+        values("dataset=builds&column=job").json(),
+        json!({"values": ["a", "b", "old"], "missing": []})
+    );
+    assert_eq!(
+        values("dataset=builds&column=job&prefix=o").json(),
+        json!({"values": ["old"], "missing": []})
+    );
+    assert_eq!(
+        values("dataset=builds&column=job&limit=1").json(),
+        json!({"values": ["a"], "missing": []})
+    );
+    assert_eq!(
+        values("dataset=builds&column=labels&prefix=y").json(),
+        json!({"values": ["y"], "missing": []})
+    );
     assert!(values("dataset=builds&column=jib").error().ends_with("did you mean `job`?"));
     assert_eq!(values("dataset=builds&column=job&limit=1001").status, 400);
 }
