@@ -33,8 +33,9 @@ pub struct TableLimits {
 
 impl TableLimits {
     /// 64 Ki rows in memory; 128 Ki rows, 32 MiB or 5 minutes to a file; 128 MiB in all, so that
-    /// the server stays within 300 MiB under full load. Segments are merged up to 1 Mi rows and 32 MiB: with
-    /// 128 MiB questions are a fifth faster, but merging takes more memory than that.
+    /// the server stays within 300 MiB under full load. Segments are merged up to 1 Mi rows and
+    /// 32 MiB: of larger ones there are fewer to ask, but merging them took too much memory
+    /// (`docs/benchmarks.md`).
     pub const DEFAULT: Self = Self {
         freeze_rows: 64 << 10,
         flush_rows: 128 << 10,
