@@ -236,8 +236,8 @@ impl Home {
         Ok(())
     }
 
-    /// Ends the keeper's thread after what it is at. What is in memory tables only stays in the
-    /// log, where the next start reads it.
+    /// Ends the keeper's thread after what it is at. What is then in memory tables only stays in
+    /// the log, where the next start reads it.
     fn stop_keeper(&self) {
         self.keeper.stop();
         let thread = self.keeper_thread.lock().unwrap_or_else(PoisonError::into_inner).take();

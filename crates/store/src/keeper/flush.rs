@@ -1,16 +1,42 @@
 //! Memory tables to files.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use perflab_model::Nanos;
 
 use super::steps::FLUSH;
 use super::{KeepError, Keeper};
 use crate::catalog::SegmentChange;
+use crate::ingest::chain;
 use crate::segment::Source;
 use crate::tables::Flush;
 
+/// How long it may take at the end to write memory tables to files.
+const PUT_AWAY: Duration = Duration::from_secs(5);
+
 impl Keeper {
+    /// At the end: writes memory tables to files if they are so large that the next start would
+    /// need long to read their rows from the log again.
+    pub(super) fn put_away(&self) {
+        if self.tables.memory_rows() < self.tables.limits().freeze_rows {
+            return;
+        }
+        let end = self.clock.now().saturating_add(PUT_AWAY);
+        while self.clock.now() < end
+            && let Some(dataset) = self.tables.next_to_flush(Some(end))
+        {
+            if let Err(error) = self.flush(&dataset) {
+                tracing::warn!(
+                    error = chain(&error),
+                    "rows are in the log only, where the next start reads them: they could not be \
+                     written to a file"
+                );
+                return;
+            }
+        }
+    }
+
     /// Makes images of what waits, where that is much, and writes memory tables to files that are
     /// full, or whose rows came before `before`, or that must go because all together are large.
     pub(super) fn make_room(&self, before: Option<Nanos>) {

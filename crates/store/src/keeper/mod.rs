@@ -124,9 +124,10 @@ impl Keeper {
         loop {
             self.tend();
             if !self.tables.wait_for_work(TICK) {
-                return;
+                break;
             }
         }
+        self.put_away();
     }
 
     /// Does everything that is to be done now.

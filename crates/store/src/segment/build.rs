@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, DictionaryArray, Float64Array, ListArray, PrimitiveArray, StringArray,
+    Array, ArrayRef, DictionaryArray, Float64Array, ListArray, PrimitiveArray,
     TimestampNanosecondArray,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -14,10 +14,11 @@ use arrow::datatypes::{
 };
 use perflab_model::Kind;
 
+use super::dictionary::{Entries, Joined, Union};
 use super::file::{Encoded, Sheet, Shelf};
 use super::meta::MetaKind;
-use super::source::{ListUnion, NULL, Source, SourceColumn, Union, append_codes};
-use super::{ROWS_MAX, SegmentError};
+use super::source::{ListUnion, NULL, Source, SourceColumn};
+use super::{ColumnData, ROWS_MAX, SegmentError};
 
 /// The bytes of a segment that was made.
 #[derive(Debug, Clone)]
@@ -53,24 +54,25 @@ pub(crate) fn lay_out(
     sources: &[Source<'_>],
     shelf: Option<&dyn Shelf>,
 ) -> Result<Sheets, SegmentError> {
-    let rows = Rows::new(sources)?;
+    let (rows, times) = Rows::new(sources)?;
+    let mut columns = vec![encode_times(times).shelved(shelf)?];
     let mut names = BTreeSet::new();
     sources.iter().for_each(|source| source.add_columns(&mut names));
     let (mut lists, mut list_ids) = (ListUnion::default(), HashMap::new());
     for key in names.iter().filter(|(_, kind)| matches!(kind, Kind::Set | Kind::Vector)) {
         list_ids.insert(key, rows.list_ids(&key.0, key.1, &mut lists)?);
     }
-    let mut columns = vec![
-        encode_times(&rows.sorted_times()).shelved(shelf)?,
-        encode_weights(&rows.weights()?).shelved(shelf)?,
-    ];
+    columns.push(encode_weights(&rows.weights()?).shelved(shelf)?);
     for key @ (name, kind) in &names {
         let column = match kind {
-            Kind::Int => encode_ints(name, &rows.ints(name)?),
+            Kind::Int => {
+                let (values, valid) = rows.ints(name)?;
+                encode_ints(name, &values, &valid)
+            }
             Kind::Float => encode_floats(name, rows.floats(name)?),
             Kind::String => {
                 let (codes, strings) = rows.strings(name)?;
-                encode_strings(name, &codes, &strings)?
+                encode_strings(name, &codes, strings)?
             }
             Kind::Set | Kind::Vector => encode_list_ids(name, *kind, &list_ids[key], lists.len()),
         };
@@ -84,31 +86,33 @@ pub(crate) fn lay_out(
 /// The rows of all sources, one source after the other.
 struct Rows<'s, 'a> {
     sources: &'s [Source<'a>],
-    times: Vec<i64>,
+    len: usize,
     /// Where the rows of the segment are among them; `None` when they are sorted already.
     order: Option<Vec<u32>>,
 }
 
 impl<'s, 'a> Rows<'s, 'a> {
-    fn new(sources: &'s [Source<'a>]) -> Result<Self, SegmentError> {
-        let rows = sources.iter().map(|source| source.rows()).sum();
-        if rows > ROWS_MAX {
-            return Err(SegmentError::TooManyRows { rows });
+    /// The rows, and their times sorted.
+    fn new(sources: &'s [Source<'a>]) -> Result<(Self, Vec<i64>), SegmentError> {
+        let len = sources.iter().map(|source| source.rows()).sum();
+        if len > ROWS_MAX {
+            return Err(SegmentError::TooManyRows { rows: len });
         }
-        let mut times = Vec::with_capacity(rows);
+        let mut times = Vec::with_capacity(len);
         for source in sources {
             times.extend_from_slice(source.times()?);
         }
         let order = (!times.is_sorted()).then(|| {
-            let mut order: Vec<u32> = (0_u32..).take(rows).collect();
+            let mut order: Vec<u32> = (0_u32..).take(len).collect();
             order.sort_by_key(|&row| times[row as usize]);
             order
         });
-        Ok(Self { sources, times, order })
+        times.sort_unstable();
+        Ok((Self { sources, len, order }, times))
     }
 
     fn len(&self) -> usize {
-        self.times.len()
+        self.len
     }
 
     fn sorted<T: Copy>(&self, values: Vec<T>) -> Vec<T> {
@@ -116,10 +120,6 @@ impl<'s, 'a> Rows<'s, 'a> {
             None => values,
             Some(order) => order.iter().map(|&row| values[row as usize]).collect(),
         }
-    }
-
-    fn sorted_times(&self) -> Vec<i64> {
-        self.sorted(self.times.clone())
     }
 
     fn weights(&self) -> Result<Vec<f64>, SegmentError> {
@@ -140,12 +140,18 @@ impl<'s, 'a> Rows<'s, 'a> {
         parts.map(|source| Ok((source.rows(), source.column(name, kind)?))).collect()
     }
 
-    fn ints(&self, name: &str) -> Result<Vec<Option<i64>>, SegmentError> {
+    /// Values, and which of them are not null.
+    fn ints(&self, name: &str) -> Result<(Vec<i64>, Vec<bool>), SegmentError> {
         let mut values = Vec::with_capacity(self.len());
+        let mut valid = Vec::with_capacity(self.len());
         for (rows, column) in self.parts(name, Kind::Int)? {
-            values.extend((0..rows).map(|row| column?.int(row)));
+            for row in 0..rows {
+                let value = column.and_then(|column| column.int(row));
+                values.push(value.unwrap_or(0));
+                valid.push(value.is_some());
+            }
         }
-        Ok(self.sorted(values))
+        Ok((self.sorted(values), self.sorted(valid)))
     }
 
     /// NaN for null.
@@ -157,17 +163,19 @@ impl<'s, 'a> Rows<'s, 'a> {
         Ok(self.sorted(values))
     }
 
-    /// Codes, and the sorted strings they stand for.
-    fn strings(&self, name: &str) -> Result<(Vec<u32>, Vec<&'a str>), SegmentError> {
-        let mut codes = Vec::with_capacity(self.len());
-        let mut union = Union::default();
+    /// Codes, and the strings they stand for.
+    fn strings(&self, name: &str) -> Result<(Vec<u32>, Entries), SegmentError> {
+        let mut joined = Joined::with_capacity(self.len());
         for (rows, column) in self.parts(name, Kind::String)? {
             match column {
-                Some(column) => append_codes(column, rows, &mut union, &mut codes),
-                None => codes.resize(codes.len() + rows, NULL),
+                Some(SourceColumn::Batch(column)) => joined.push_batch(column, rows),
+                Some(SourceColumn::Segment(ColumnData::String { codes, strings }, _)) => {
+                    joined.push_segment((0..rows).map(|row| codes.get(row)), strings);
+                }
+                Some(SourceColumn::Segment(..)) | None => joined.push_nulls(rows),
             }
         }
-        let strings = union.sort(&mut codes);
+        let (codes, strings) = joined.finish()?;
         Ok((self.sorted(codes), strings))
     }
 
@@ -188,9 +196,9 @@ impl<'s, 'a> Rows<'s, 'a> {
     }
 }
 
-pub(super) fn encode_times(times: &[i64]) -> Encoded {
-    let array = TimestampNanosecondArray::from(times.to_vec()).with_timezone("UTC");
+pub(super) fn encode_times(times: Vec<i64>) -> Encoded {
     let range = times.first().zip(times.last()).map(|(a, b)| (a.to_string(), b.to_string()));
+    let array = TimestampNanosecondArray::from(times).with_timezone("UTC");
     Encoded::new("time", MetaKind::Time, Arc::new(array), range)
 }
 
@@ -214,14 +222,15 @@ pub(super) fn encode_weights(weights: &[f64]) -> Encoded {
     Encoded::new("weight", MetaKind::Weight, array, range)
 }
 
-pub(super) fn encode_ints(name: &str, values: &[Option<i64>]) -> Encoded {
-    let nulls = nulls(values.iter().map(Option::is_some));
-    let present = || values.iter().flatten().copied();
+/// Values are 0 where they are null.
+pub(super) fn encode_ints(name: &str, values: &[i64], valid: &[bool]) -> Encoded {
+    let nulls = nulls(valid.iter().copied());
+    let present = || values.iter().zip(valid).filter(|(_, valid)| **valid).map(|(value, _)| *value);
     let (least, most) = (present().min(), present().max());
     let fits = |low: i64, high: i64| {
         least.is_none_or(|least| least >= low) && most.is_none_or(|most| most <= high)
     };
-    let values = values.iter().map(|value| value.unwrap_or(0));
+    let values = values.iter().copied();
     #[expect(clippy::cast_possible_truncation, reason = "the width was chosen so that all fit")]
     let array = if fits(i8::MIN.into(), i8::MAX.into()) {
         primitive::<Int8Type>(values.map(|value| value as i8), nulls)
@@ -248,12 +257,10 @@ pub(super) fn encode_floats(name: &str, mut values: Vec<f64>) -> Encoded {
 pub(super) fn encode_strings(
     name: &str,
     codes: &[u32],
-    strings: &[&str],
+    strings: Entries,
 ) -> Result<Encoded, SegmentError> {
-    let range = strings.first().zip(strings.last());
-    let range = range.map(|(least, most)| ((*least).to_owned(), (*most).to_owned()));
-    let array = dictionary(codes, strings)?;
-    Ok(Encoded::new(name, MetaKind::String, array, range))
+    let range = strings.range();
+    Ok(Encoded::new(name, MetaKind::String, dictionary(codes, strings)?, range))
 }
 
 pub(super) fn encode_list_ids(name: &str, kind: Kind, ids: &[u32], lists: usize) -> Encoded {
@@ -272,8 +279,8 @@ pub(super) fn encode_lists(
     mut codes: Vec<u32>,
     ends: Vec<usize>,
 ) -> Result<Sheet, SegmentError> {
-    let items = items.sort(&mut codes);
-    let items = dictionary(&codes, &items)?;
+    let items = items.sort(&mut codes)?;
+    let items = dictionary(&codes, items)?;
     let starts = std::iter::once(0).chain(ends);
     let offsets: Option<Vec<i32>> = starts.map(|end| i32::try_from(end).ok()).collect();
     let offsets = offsets.ok_or(SegmentError::TooMuchText)?;
@@ -304,29 +311,14 @@ impl Width {
     }
 }
 
-fn dictionary(codes: &[u32], strings: &[&str]) -> Result<ArrayRef, SegmentError> {
-    let text: usize = strings.iter().map(|string| string.len()).sum();
-    if i32::try_from(text).is_err() {
-        return Err(SegmentError::TooMuchText);
-    }
-    let placeholder = codes.contains(&NULL).then(|| placeholder(strings));
-    let values = strings.iter().copied().chain(placeholder.as_deref());
-    let values: ArrayRef = Arc::new(StringArray::from_iter_values(values));
-    match Width::of(codes, strings.len()) {
+fn dictionary(codes: &[u32], strings: Entries) -> Result<ArrayRef, SegmentError> {
+    let width = Width::of(codes, strings.len());
+    let values = strings.into_array(codes.contains(&NULL))?;
+    match width {
         Width::U8 => dictionary_of::<UInt8Type>(codes, values),
         Width::U16 => dictionary_of::<UInt16Type>(codes, values),
         Width::U32 => dictionary_of::<UInt32Type>(codes, values),
     }
-}
-
-/// The entry after the last string, for the code of null: some readers insist that every code,
-/// even below a null, has an entry, and that entries differ.
-fn placeholder(strings: &[&str]) -> String {
-    let mut placeholder = "(null)".to_owned();
-    while strings.binary_search(&placeholder.as_str()).is_ok() {
-        placeholder.push('\'');
-    }
-    placeholder
 }
 
 fn dictionary_of<K: ArrowDictionaryKeyType>(

@@ -2,6 +2,7 @@
 
 use super::build::{encode_floats, encode_strings};
 use super::column::read_column;
+use super::dictionary::Entries;
 use super::file::Sheet;
 use super::image::Image;
 use super::source::NULL;
@@ -26,8 +27,8 @@ impl Segment {
                 Computed::String { codes, strings } => {
                     let codes: Vec<u32> =
                         codes.into_iter().map(|code| code.unwrap_or(NULL)).collect();
-                    let strings: Vec<&str> = strings.iter().map(String::as_str).collect();
-                    encode_strings(&name, &codes, &strings)?
+                    let strings = Entries::of(strings.iter().map(String::as_str))?;
+                    encode_strings(&name, &codes, strings)?
                 }
             });
         }

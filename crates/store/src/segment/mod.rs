@@ -11,6 +11,7 @@ mod build;
 mod cold;
 mod column;
 mod computed;
+mod dictionary;
 mod file;
 mod image;
 mod lists;

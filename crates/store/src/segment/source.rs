@@ -1,14 +1,15 @@
 //! Where the rows of a new segment come from, and their columns one after the other.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::hash::BuildHasher as _;
 
-use arrow::array::{Array as _, AsArray as _, DictionaryArray};
-use arrow::datatypes::Int32Type;
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use perflab_model::batch::{Data, Dictionary};
 use perflab_model::{Batch, Kind};
 
-use super::{Codes, ColumnData, ListTable, Segment, SegmentColumn, SegmentError, Strings};
+use super::dictionary::Union;
+use super::{Codes, ColumnData, ListTable, Segment, SegmentColumn, SegmentError};
 
 /// The code of null while a segment is built.
 pub(super) const NULL: u32 = u32::MAX;
@@ -119,66 +120,15 @@ impl<'a> SourceColumn<'a> {
     }
 }
 
-/// Distinct strings of several sources, numbered as they come.
-#[derive(Debug, Default)]
-pub(super) struct Union<'a> {
-    ids: HashMap<&'a str, u32, RandomState>,
-    strings: Vec<&'a str>,
-}
-
-impl<'a> Union<'a> {
-    fn intern(&mut self, string: &'a str) -> u32 {
-        let next = u32::try_from(self.strings.len()).unwrap_or(NULL);
-        *self.ids.entry(string).or_insert_with(|| {
-            self.strings.push(string);
-            next
-        })
-    }
-
-    /// Appends the codes of an array, translated into numbers.
-    pub(super) fn append_array(
-        &mut self,
-        array: &'a DictionaryArray<Int32Type>,
-        into: &mut Vec<u32>,
-    ) {
-        let strings = array.values().as_string::<i32>();
-        let mut known = Translation::new(strings.len());
-        into.extend(array.keys().iter().map(|key| {
-            let Some(key) = key.map(i32::cast_unsigned) else { return NULL };
-            known.get(key, || self.intern(strings.value(key as usize)))
-        }));
-    }
-
-    /// The strings sorted by their bytes; numbers become places in that order.
-    pub(super) fn sort(self, numbers: &mut [u32]) -> Vec<&'a str> {
-        let (strings, places) = self.sorted();
-        for number in numbers.iter_mut().filter(|number| **number != NULL) {
-            *number = places[*number as usize];
-        }
-        strings
-    }
-
-    /// The strings sorted by their bytes, and the place of each number in that order.
-    fn sorted(self) -> (Vec<&'a str>, Vec<u32>) {
-        let mut order: Vec<usize> = (0..self.strings.len()).collect();
-        order.sort_unstable_by_key(|&id| self.strings[id]);
-        let mut places = vec![0; order.len()];
-        for (place, &id) in (0_u32..).zip(&order) {
-            places[id] = place;
-        }
-        (order.into_iter().map(|id| self.strings[id]).collect(), places)
-    }
-}
-
 /// From the codes of one dictionary to those of a union; only what is used gets there.
-struct Translation(Vec<u32>);
+pub(super) struct Translation(Vec<u32>);
 
 impl Translation {
-    fn new(codes: usize) -> Self {
+    pub(super) fn new(codes: usize) -> Self {
         Self(vec![UNSEEN; codes])
     }
 
-    fn get(&mut self, code: u32, make: impl FnOnce() -> u32) -> u32 {
+    pub(super) fn get(&mut self, code: u32, make: impl FnOnce() -> u32) -> u32 {
         let known = &mut self.0[code as usize];
         if *known == UNSEEN {
             *known = make();
@@ -187,57 +137,13 @@ impl Translation {
     }
 }
 
-/// Appends the codes of a string column, translated into those of a union.
-pub(super) fn append_codes<'a>(
-    column: SourceColumn<'a>,
-    rows: usize,
-    union: &mut Union<'a>,
-    into: &mut Vec<u32>,
-) {
-    let start = into.len();
-    match column {
-        SourceColumn::Batch(column) => {
-            if let Data::String(codes, dictionary) = column.data() {
-                let mut known = Translation::new(dictionary.len());
-                let valid = column.validity();
-                into.extend(codes.iter().enumerate().map(|(row, &code)| {
-                    if !valid.is_valid(row) {
-                        return NULL;
-                    }
-                    known.get(code, || union.intern(dictionary.get(code)))
-                }));
-            }
-        }
-        SourceColumn::Segment(ColumnData::String { codes, strings }, _) => {
-            let mut known = Translation::new(strings.len());
-            for row in 0..rows {
-                into.push(translate(codes, row, strings, &mut known, union));
-            }
-        }
-        SourceColumn::Segment(..) => {}
-    }
-    into.resize(start + rows, NULL);
-}
-
-fn translate<'a>(
-    codes: &Codes,
-    row: usize,
-    strings: &'a Strings,
-    known: &mut Translation,
-    union: &mut Union<'a>,
-) -> u32 {
-    let code = codes.get(row);
-    if code as usize >= strings.len() {
-        return NULL;
-    }
-    known.get(code, || union.intern(strings.get(code)))
-}
-
 /// Distinct lists of several sources, and their distinct items.
 #[derive(Debug, Default)]
 pub(super) struct ListUnion<'a> {
     pub(super) items: Union<'a>,
-    ids: HashMap<Box<[u32]>, u32, RandomState>,
+    /// Lists, by their items.
+    ids: HashTable<u32>,
+    hasher: RandomState,
     /// Where each list ends in `codes`.
     pub(super) ends: Vec<usize>,
     /// Items, by their numbers.
@@ -250,13 +156,15 @@ impl<'a> ListUnion<'a> {
     }
 
     fn intern(&mut self, list: &[u32]) -> u32 {
-        if let Some(&id) = self.ids.get(list) {
+        let Self { ids, hasher, ends, codes, .. } = self;
+        let hash = hasher.hash_one(list);
+        if let Some(&id) = ids.find(hash, |&id| part(codes, ends, id) == list) {
             return id;
         }
-        let id = u32::try_from(self.ends.len()).unwrap_or(NULL);
-        self.codes.extend_from_slice(list);
-        self.ends.push(self.codes.len());
-        self.ids.insert(list.into(), id);
+        let id = u32::try_from(ends.len()).unwrap_or(NULL);
+        codes.extend_from_slice(list);
+        ends.push(codes.len());
+        ids.insert_unique(hash, id, |&id| hasher.hash_one(part(codes, ends, id)));
         id
     }
 
@@ -321,4 +229,10 @@ impl<'a> ListUnion<'a> {
             }));
         }
     }
+}
+
+/// What ends where `ends` says.
+fn part<'c>(codes: &'c [u32], ends: &[usize], id: u32) -> &'c [u32] {
+    let start = (id as usize).checked_sub(1).map_or(0, |before| ends[before]);
+    &codes[start..ends[id as usize]]
 }

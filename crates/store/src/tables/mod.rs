@@ -183,6 +183,11 @@ impl Tables {
         self.lock().has_room(&self.limits)
     }
 
+    /// How many rows of all datasets are in no file.
+    pub(crate) fn memory_rows(&self) -> usize {
+        self.lock().by_dataset.values().map(Table::memory_rows).sum()
+    }
+
     /// Rows of the dataset before this sequence are in files, or were.
     pub(crate) fn flushed_end(&self, dataset: &str) -> u64 {
         self.lock().by_dataset.get(dataset).map_or(0, |table| table.flushed_end)

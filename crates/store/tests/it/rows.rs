@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use perflab_model::{CategoryName, ManualClock, Nanos};
 use perflab_store::{
-    CategorySettings, DatasetSettings, Guarantee, HomeSettings, Keys, REJECTED, Sequences,
-    SnapshotError, TableLimits,
+    CategorySettings, DatasetInfo, DatasetSettings, Guarantee, Home, HomeSettings, Keys, REJECTED,
+    Sequences, SnapshotError, TableLimits,
 };
 use tempfile::TempDir;
 
@@ -109,6 +109,29 @@ fn rows_go_into_files_after_a_while_and_are_not_read_from_the_log_again() {
     assert_eq!(rows(&home, "a/b"), sorted_rows(0..12));
     let info = home.datasets().unwrap().remove(0);
     assert_eq!((info.rows, info.memory_rows, info.segments), (12, 2, 1));
+}
+
+#[test]
+fn a_clean_end_leaves_the_next_start_little_to_read_from_the_log() {
+    let dir = TempDir::new().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let reopened = |home: Arc<Home>| {
+        drop(home);
+        let home = open_at(dir.path(), small(), &clock);
+        let infos = home.datasets().unwrap().into_iter();
+        let rows_of = |info: DatasetInfo| (info.rows, info.memory_rows);
+        let infos = infos.filter(|info| info.rows > 0).map(rows_of).collect::<Vec<_>>();
+        (home, infos)
+    };
+    let home = open_at(dir.path(), small(), &clock);
+    log(&home, "few", &numbers(0..4));
+    let (home, infos) = reopened(home);
+    assert_eq!(infos, [(4, 4)], "a file for each few rows would be too many files");
+    log(&home, "more", &numbers(0..10));
+    assert!(home.datasets().unwrap().iter().all(|info| info.segments == 0), "not due yet");
+    let (home, infos) = reopened(home);
+    assert_eq!(infos, [(4, 0), (10, 0)]);
+    assert_eq!((rows(&home, "few"), rows(&home, "more")), (sorted_rows(0..4), sorted_rows(0..10)));
 }
 
 #[test]

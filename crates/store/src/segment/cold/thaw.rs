@@ -19,9 +19,10 @@ use crate::segment::build::{
     Sheets, encode_floats, encode_ints, encode_list_ids, encode_lists, encode_strings,
     encode_times, encode_weights,
 };
+use crate::segment::dictionary::Union;
 use crate::segment::file::{Encoded, Sheet, Shelf};
 use crate::segment::meta::MetaKind;
-use crate::segment::source::{NULL, Union};
+use crate::segment::source::NULL;
 use crate::segment::{SegmentError, damaged};
 
 /// So many rows of a column are decoded at a time.
@@ -57,14 +58,16 @@ fn thawed_column(
         MetaKind::Time => {
             let times = parts.iter().map(|part| part.as_primitive::<TimestampNanosecondType>());
             let times: Vec<i64> = times.flat_map(|part| part.values().iter().copied()).collect();
-            encode_times(&times)
+            encode_times(times)
         }
         MetaKind::Weight => {
             encode_weights(&floats().map(Option::unwrap_or_default).collect::<Vec<_>>())
         }
         MetaKind::Int => {
             let values = parts.iter().flat_map(|part| part.as_primitive::<Int64Type>());
-            encode_ints(name, &values.collect::<Vec<_>>())
+            let (values, valid): (Vec<i64>, Vec<bool>) =
+                values.map(|value| (value.unwrap_or(0), value.is_some())).unzip();
+            encode_ints(name, &values, &valid)
         }
         MetaKind::Float => {
             encode_floats(name, floats().map(|value| value.unwrap_or(f64::NAN)).collect())
@@ -74,8 +77,8 @@ fn thawed_column(
             for part in parts {
                 union.append_array(part.as_dictionary::<Int32Type>(), &mut codes);
             }
-            let strings = union.sort(&mut codes);
-            encode_strings(name, &codes, &strings)?
+            let strings = union.sort(&mut codes)?;
+            encode_strings(name, &codes, strings)?
         }
         MetaKind::Set | MetaKind::Vector => {
             let ids = parts.iter().flat_map(|part| part.as_primitive::<UInt32Type>());
