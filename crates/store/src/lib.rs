@@ -22,7 +22,7 @@ mod tokens;
 
 pub use catalog::{
     Catalog, CatalogError, CategorySettings, ColdEntry, DatasetSettings, Digest, Guarantee,
-    HOT_SECONDS, Idl, SegmentChange, SegmentEntry, SegmentSet, Token, UnknownGuarantee,
+    HOT_SECONDS, Idl, LostRows, SegmentChange, SegmentEntry, SegmentSet, Token, UnknownGuarantee,
 };
 pub use datasets::{DATASETS_MAX, DatasetError};
 pub use drain::{DrainError, DrainReport};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use perflab_model::Nanos;
 
-use crate::catalog::{CatalogError, DatasetSettings, SegmentEntry};
+use crate::catalog::{CatalogError, DatasetSettings, LostRows, SegmentEntry};
 use crate::datasets::DatasetError;
 use crate::home::Home;
 use crate::keeper::{SegmentCheck, ThawError};
@@ -56,11 +56,10 @@ pub enum Reach {
 }
 
 impl Reach {
-    fn touches(self, entry: &SegmentEntry) -> bool {
+    fn touches(self, min_ns: i64, max_ns: i64) -> bool {
         match self {
-            Self::Everything => true,
-            Self::Times(start, end) => start <= entry.max_ns && entry.min_ns < end,
-            Self::Hot => false,
+            Self::Everything | Self::Hot => true,
+            Self::Times(start, end) => start <= max_ns && min_ns < end,
         }
     }
 }
@@ -98,9 +97,13 @@ impl Home {
         stop: &dyn Fn() -> bool,
     ) -> Result<Snapshot, SnapshotError> {
         loop {
-            let View { mut snapshot, cold } = self.view(dataset)?;
-            let touched: Vec<&SegmentEntry> =
-                cold.iter().filter(|entry| reach.touches(entry)).collect();
+            let View { mut snapshot, cold, lost } = self.view(dataset)?;
+            let lost = lost.iter().filter(|lost| reach.touches(lost.min_ns, lost.max_ns));
+            snapshot.missing.extend(lost.map(LostRows::to_string));
+            let is_touched = |entry: &&SegmentEntry| {
+                reach != Reach::Hot && reach.touches(entry.min_ns, entry.max_ns)
+            };
+            let touched: Vec<&SegmentEntry> = cold.iter().filter(is_touched).collect();
             if reach == Reach::Hot {
                 let rows: u64 = cold.iter().map(|entry| entry.rows).sum();
                 let told = (rows > 0).then(|| format!("{rows} rows are cold"));

@@ -17,7 +17,7 @@ mod tokens;
 pub use categories::{CategorySettings, Guarantee, UnknownGuarantee};
 pub use idls::Idl;
 pub use segments::{
-    ColdEntry, DatasetSettings, HOT_SECONDS, SegmentChange, SegmentEntry, SegmentSet,
+    ColdEntry, DatasetSettings, HOT_SECONDS, LostRows, SegmentChange, SegmentEntry, SegmentSet,
 };
 pub use tokens::{Digest, Token};
 
@@ -113,6 +113,17 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE progress ADD COLUMN cold_url TEXT;
     ALTER TABLE progress ADD COLUMN home_id TEXT NOT NULL DEFAULT '';
     UPDATE progress SET home_id = lower(hex(randomblob(16)));
+",
+    "
+    CREATE TABLE lost_rows (
+        dataset INTEGER NOT NULL REFERENCES datasets (id),
+        rows INTEGER NOT NULL,
+        of_rows INTEGER NOT NULL,
+        min_ns INTEGER NOT NULL,
+        max_ns INTEGER NOT NULL,
+        first_seq INTEGER NOT NULL,
+        end_seq INTEGER NOT NULL
+    ) STRICT;
 ",
 ];
 

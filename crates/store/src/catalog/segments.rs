@@ -3,6 +3,7 @@
 //! Every change of a dataset's set of segments is one transaction.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use rusqlite::{OptionalExtension, Row, Transaction};
 
@@ -49,6 +50,32 @@ impl SegmentEntry {
     }
 }
 
+/// Rows of a segment that can't be had back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostRows {
+    /// How many,
+    pub rows: u64,
+    /// of how many the segment had.
+    pub of_rows: u64,
+    /// The times that the segment's rows had.
+    pub min_ns: i64,
+    pub max_ns: i64,
+    /// The records that they came from.
+    pub first_seq: u64,
+    pub end_seq: u64,
+}
+
+impl fmt::Display for LostRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, of_rows, first_seq, end_seq, .. } = self;
+        write!(
+            f,
+            "{rows} of {of_rows} rows are lost: their segment was damaged, and the log no longer \
+             has all records from {first_seq} to {end_seq}"
+        )
+    }
+}
+
 /// How the rows of a dataset are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetSettings {
@@ -74,6 +101,11 @@ pub struct SegmentChange<'c> {
     pub added: Option<&'c SegmentEntry>,
     /// Set when rows went from memory into a file: where reading the log starts from now on.
     pub replay_from: Option<u64>,
+    /// Set when not all rows could be kept.
+    pub lost: Option<&'c LostRows>,
+    /// Set when rows are past their retention: of lost ones too that are not later than this,
+    /// nobody needs to know any more.
+    pub forget_lost_until: Option<i64>,
 }
 
 /// A dataset, as far as its segments are concerned.
@@ -86,6 +118,7 @@ pub struct SegmentSet {
     pub flushed_end: u64,
     /// In the order of the log.
     pub segments: Vec<SegmentEntry>,
+    pub lost: Vec<LostRows>,
 }
 
 impl Catalog {
@@ -111,6 +144,13 @@ impl Catalog {
             while let Some(row) = rows.next()? {
                 if let Some(set) = sets.get_mut(&number(row, "dataset")?) {
                     set.segments.push(read_segment(row)?);
+                }
+            }
+            let mut select = connection.prepare("SELECT * FROM lost_rows ORDER BY first_seq")?;
+            let mut rows = select.query(())?;
+            while let Some(row) = rows.next()? {
+                if let Some(set) = sets.get_mut(&number(row, "dataset")?) {
+                    set.lost.push(read_lost(row)?);
                 }
             }
             Ok(sets.into_values().collect())
@@ -203,6 +243,13 @@ impl Catalog {
                 let update = "UPDATE progress SET replay_from = ?1";
                 transaction.prepare_cached(update)?.execute([replay_from.cast_signed()])?;
             }
+            if let Some(lost) = change.lost {
+                add_lost(&transaction, id, lost)?;
+            }
+            if let Some(until_ns) = change.forget_lost_until {
+                let delete = "DELETE FROM lost_rows WHERE dataset = ?1 AND max_ns <= ?2";
+                transaction.execute(delete, (id, until_ns))?;
+            }
             transaction.commit()
         })
     }
@@ -292,12 +339,33 @@ fn add_segment(
     Ok(())
 }
 
+fn add_lost(transaction: &Transaction<'_>, dataset: i64, lost: &LostRows) -> rusqlite::Result<()> {
+    let insert = "INSERT INTO lost_rows VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let LostRows { rows, of_rows, min_ns, max_ns, first_seq, end_seq } = *lost;
+    let numbers = [rows, of_rows, first_seq, end_seq].map(u64::cast_signed);
+    let [rows, of_rows, first_seq, end_seq] = numbers;
+    let row = (dataset, rows, of_rows, min_ns, max_ns, first_seq, end_seq);
+    transaction.execute(insert, row).map(drop)
+}
+
+fn read_lost(row: &Row<'_>) -> rusqlite::Result<LostRows> {
+    Ok(LostRows {
+        rows: number(row, "rows")?,
+        of_rows: number(row, "of_rows")?,
+        min_ns: row.get("min_ns")?,
+        max_ns: row.get("max_ns")?,
+        first_seq: number(row, "first_seq")?,
+        end_seq: number(row, "end_seq")?,
+    })
+}
+
 fn read_set(row: &Row<'_>) -> rusqlite::Result<SegmentSet> {
     Ok(SegmentSet {
         dataset: row.get("name")?,
         folder: number(row, "id")?,
         flushed_end: number(row, "flushed_end")?,
         segments: Vec::new(),
+        lost: Vec::new(),
     })
 }
 

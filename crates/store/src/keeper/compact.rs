@@ -49,7 +49,7 @@ impl Keeper {
         let file = written?;
         let removed: Vec<u64> = files.iter().map(|file| file.entry.id).collect();
         let added = Some(&file.entry);
-        let change = SegmentChange { removed: &removed, added, replay_from: None };
+        let change = SegmentChange { removed: &removed, added, ..SegmentChange::default() };
         self.record(dataset, &change, COMPACT.recorded)?;
         self.tables.replace(dataset, &removed, Some(file));
         (self.fault)(COMPACT.swapped);

@@ -55,7 +55,8 @@ impl Keeper {
         }
         verified?;
         (self.fault)(COOL_VERIFIED);
-        let change = SegmentChange { removed: &removed, added: Some(&entry), replay_from: None };
+        let added = Some(&entry);
+        let change = SegmentChange { removed: &removed, added, ..SegmentChange::default() };
         self.record(dataset, &change, COOL_RECORDED)?;
         self.tables.replace_by_cold(dataset, file.entry.id, entry);
         (self.fault)(COOL_SWAPPED);

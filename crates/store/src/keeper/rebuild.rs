@@ -6,7 +6,7 @@ use perflab_log::{ReadError, ReadFrom, ReadItem};
 
 use super::steps::REBUILD;
 use super::{KeepError, Keeper};
-use crate::catalog::{SegmentChange, SegmentEntry};
+use crate::catalog::{LostRows, SegmentChange, SegmentEntry};
 use crate::ingest::chain;
 use crate::segment::{ListTable, Segment, SegmentError, Source};
 use crate::tables::{DamagedSegment, Delivery};
@@ -89,17 +89,18 @@ impl Keeper {
                 &REBUILD,
             )?)
         };
+        let lost = lost_rows(entry, rows);
         let change = SegmentChange {
             removed: &[entry.id],
             added: file.as_ref().map(|file| &file.entry),
-            replay_from: None,
+            lost: lost.as_ref(),
+            ..SegmentChange::default()
         };
         self.record(dataset, &change, REBUILD.recorded)?;
-        let lost = lost_rows(entry, rows);
         match &lost {
             None => tracing::info!(%dataset, rows, "a damaged segment was rebuilt from the log"),
             Some(lost) => {
-                tracing::error!(%dataset, rows, lost, "a damaged segment was not rebuilt whole");
+                tracing::error!(%dataset, rows, %lost, "a damaged segment was not rebuilt whole");
             }
         }
         self.tables.finish_rebuild(dataset, entry.id, file, lost);
@@ -137,14 +138,9 @@ pub(super) fn check(segment: &Segment) -> Result<(), SegmentError> {
     segment.lists().map_or(Ok(()), ListTable::check)
 }
 
-/// What people are told when fewer rows could be had back than there were.
-fn lost_rows(entry: &SegmentEntry, rebuilt: usize) -> Option<String> {
-    let lost = entry.rows.saturating_sub(rebuilt as u64);
-    let SegmentEntry { rows, first_seq, end_seq, .. } = entry;
-    (lost > 0).then(|| {
-        format!(
-            "{lost} of {rows} rows are lost: their segment was damaged, and the log no longer has \
-             all records from {first_seq} to {end_seq}"
-        )
-    })
+/// What is missing when fewer rows could be had back than there were.
+fn lost_rows(entry: &SegmentEntry, rebuilt: usize) -> Option<LostRows> {
+    let rows = entry.rows.saturating_sub(rebuilt as u64);
+    let SegmentEntry { rows: of_rows, min_ns, max_ns, first_seq, end_seq, .. } = *entry;
+    (rows > 0).then_some(LostRows { rows, of_rows, min_ns, max_ns, first_seq, end_seq })
 }

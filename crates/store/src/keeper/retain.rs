@@ -34,9 +34,14 @@ impl Keeper {
         expired: &[&SegmentEntry],
     ) -> Result<(), KeepError> {
         let ids: Vec<u64> = expired.iter().map(|entry| entry.id).collect();
-        let change = SegmentChange { removed: &ids, ..SegmentChange::default() };
+        let until_ns = expired.iter().map(|entry| entry.max_ns).max().unwrap_or(i64::MIN);
+        let change = SegmentChange {
+            removed: &ids,
+            forget_lost_until: Some(until_ns),
+            ..SegmentChange::default()
+        };
         self.record(dataset, &change, RETAIN_RECORDED)?;
-        self.tables.remove(dataset, &ids);
+        self.tables.remove(dataset, &ids, until_ns);
         (self.fault)(RETAIN_SWAPPED);
         for entry in expired {
             self.remove_segment(dataset, entry);

@@ -106,7 +106,8 @@ impl Keeper {
     }
 
     fn open_set(&self, set: &SegmentSet) {
-        let mut found = Found { flushed_end: set.flushed_end, ..Found::default() };
+        let (flushed_end, lost) = (set.flushed_end, set.lost.clone());
+        let mut found = Found { flushed_end, lost, ..Found::default() };
         for &entry in &set.segments {
             if let Err(error) = self.open_segment(set.folder, entry, &mut found) {
                 let why = chain(&error);
@@ -114,7 +115,7 @@ impl Keeper {
                 found.damaged.push(DamagedSegment { entry, why });
             }
         }
-        if set.flushed_end > 0 || !set.segments.is_empty() {
+        if set.flushed_end > 0 || !set.segments.is_empty() || !set.lost.is_empty() {
             self.tables.add_dataset(set.dataset.as_str().into(), found);
         }
     }

@@ -6,7 +6,7 @@ use perflab_model::Nanos;
 
 use super::Tables;
 use super::table::{DamagedSegment, FileSegment, Files, Image, Table};
-use crate::catalog::SegmentEntry;
+use crate::catalog::{LostRows, SegmentEntry};
 use crate::segment::{Segment, SegmentError};
 
 /// What is to be written to a file.
@@ -89,13 +89,15 @@ impl Tables {
         self.change(dataset, |table| table.finish_flush(file));
     }
 
-    /// Takes segments out of a dataset's set, hot or cold, as one step.
-    pub(crate) fn remove(&self, dataset: &str, ids: &[u64]) {
+    /// Takes segments out of a dataset's set, hot or cold, and forgets lost rows up to a time, as
+    /// one step.
+    pub(crate) fn remove(&self, dataset: &str, ids: &[u64], forget_lost_until: i64) {
         self.change(dataset, |table| {
             table.replace(ids, None);
             for &id in ids {
                 table.take_cold(id);
             }
+            table.lost.retain(|lost| lost.max_ns > forget_lost_until);
         });
     }
 
@@ -168,7 +170,7 @@ impl Tables {
         dataset: &str,
         damaged: u64,
         rebuilt: Option<FileSegment>,
-        lost: Option<String>,
+        lost: Option<LostRows>,
     ) {
         self.change(dataset, |table| {
             table.damaged.retain(|segment| segment.entry.id != damaged);

@@ -10,7 +10,7 @@ use perflab_model::{Batch, Nanos};
 
 use super::limits::{FREEZE_BYTES, FREEZE_GROUPS, TableLimits};
 use super::rows::Delivery;
-use crate::catalog::SegmentEntry;
+use crate::catalog::{LostRows, SegmentEntry};
 use crate::segment::{Segment, SegmentError, Source, Vocabularies, build};
 
 /// A segment that is in a file.
@@ -33,6 +33,7 @@ pub(crate) struct Found {
     pub(crate) files: Vec<Arc<FileSegment>>,
     pub(crate) cold: Vec<SegmentEntry>,
     pub(crate) damaged: Vec<DamagedSegment>,
+    pub(crate) lost: Vec<LostRows>,
 }
 
 /// A segment whose file can't be used.
@@ -61,8 +62,7 @@ pub(super) struct Table {
     /// Those of which nothing is open.
     pub(super) cold: Cold,
     pub(super) damaged: Vec<DamagedSegment>,
-    /// What can't be had back, as people are told.
-    pub(super) lost: Vec<String>,
+    pub(super) lost: Vec<LostRows>,
     images: Vec<Arc<Image>>,
     /// How many of the images, from the first on, are being written to a file.
     flushing: usize,
@@ -83,9 +83,9 @@ pub(super) struct Freeze {
 
 impl Table {
     pub(super) fn found(found: Found) -> Self {
-        let Found { flushed_end, files, cold, damaged } = found;
+        let Found { flushed_end, files, cold, damaged, lost } = found;
         let (files, cold) = (Arc::new(files), Arc::new(cold));
-        Self { flushed_end, files, cold, damaged, ..Self::default() }
+        Self { flushed_end, files, cold, damaged, lost, ..Self::default() }
     }
 
     pub(super) fn push(&mut self, delivery: Delivery) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Tables;
 use super::table::{Cold, DamagedSegment};
-use crate::catalog::SegmentEntry;
+use crate::catalog::{LostRows, SegmentEntry};
 use crate::segment::{Segment, SegmentError, Snapshot};
 
 /// What a dataset holds.
@@ -21,9 +21,10 @@ pub(crate) struct Holding {
 /// The rows of a dataset.
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    /// Without those that are cold.
+    /// Without rows that are cold, and not saying yet which are lost.
     pub(crate) snapshot: Snapshot,
     pub(crate) cold: Cold,
+    pub(crate) lost: Vec<LostRows>,
 }
 
 impl Tables {
@@ -43,12 +44,12 @@ impl Tables {
             let DamagedSegment { entry, why } = damaged;
             format!("a segment of {} rows is being rebuilt from the log: {why}", entry.rows)
         }));
-        missing.extend_from_slice(&table.lost);
+        let lost = table.lost.clone();
         let vocabularies = Arc::clone(&table.vocabularies);
         drop(state);
         let files = files.iter().map(|file| Arc::clone(&file.segment));
         let segments = files.chain(images).collect();
-        Ok(Some(View { snapshot: Snapshot { segments, missing, vocabularies }, cold }))
+        Ok(Some(View { snapshot: Snapshot { segments, missing, vocabularies }, cold, lost }))
     }
 
     /// What a dataset holds; `None` when it has no rows and never had.

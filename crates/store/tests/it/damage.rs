@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use perflab_model::{CategoryName, ManualClock};
-use perflab_store::{CategorySettings, Home, HomeSettings};
+use perflab_model::{CategoryName, Clock as _, ManualClock};
+use perflab_store::{CategorySettings, DatasetSettings, Home, HomeSettings, Reach};
 use tempfile::TempDir;
 
-use crate::rig::{NOW, flush, log, open_at, rows, rows_of};
+use crate::rig::{NOW, flush, log, log_at, open_at, rows, rows_of};
 
 fn line(n: u64) -> String {
     format!("{{\"int\":{{\"n\":{n}}},\"normvector\":{{\"stack\":[\"a\",\"{n}\"]}}}}")
@@ -135,4 +135,32 @@ fn what_cannot_be_made_again_is_said() {
     let expected = "10 of 10 rows are lost: their segment was damaged, and the log no longer has \
                     all records from 0 to 10";
     assert_eq!(snapshot.missing, [expected]);
+    drop((home, segment));
+    let home = open_at(dir.path(), HomeSettings::default(), &clock);
+    let missing = |reach| home.snapshot_of("d", reach, &|| false).unwrap().missing;
+    assert_eq!(missing(Reach::Everything), [expected], "the next start knows it too");
+    let now = NOW.as_i64();
+    assert_eq!(missing(Reach::Times(now, now + 1)), [expected]);
+    assert_eq!(missing(Reach::Times(now + 1, i64::MAX)), [""; 0], "of other times all is there");
+}
+
+#[test]
+fn what_would_be_past_its_retention_is_missed_no_longer() {
+    let dir = TempDir::new().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    with_segment_only(dir.path(), &clock);
+    change_column(dir.path());
+    let home = open_at(dir.path(), HomeSettings::default(), &clock);
+    let segment = Arc::clone(&home.snapshot("d").unwrap().segments[0]);
+    assert!(home.report_damage("d", &segment));
+    log_at(&home, "d", "{\"int\": {\"n\": 1}}", clock.now(), None);
+    flush(&home, &clock);
+    assert_eq!(home.snapshot("d").unwrap().missing.len(), 1);
+    let retained = DatasetSettings { retain_seconds: Some(10), ..DatasetSettings::default() };
+    home.set_dataset_settings("d", retained).unwrap();
+    home.tend();
+    assert_eq!(home.snapshot("d").unwrap().missing, [""; 0]);
+    drop((home, segment));
+    let home = open_at(dir.path(), HomeSettings::default(), &clock);
+    assert_eq!(home.snapshot("d").unwrap().missing, [""; 0]);
 }
