@@ -37,21 +37,14 @@ impl Selection {
     }
 }
 
-/// The rows of a segment in a range of time. Its times, which ascend, are read only where the range
-/// begins or ends among them: they are most of what a quick question would read.
+/// The rows of a segment in a range of time.
 pub(crate) fn rows_in(
     range: Option<(i64, i64)>,
     segment: &Segment,
 ) -> Result<Range<usize>, QueryError> {
-    let Some((first, last)) = segment.time_ends() else { return Ok(0..0) };
     match range {
-        Some((start, end)) if last < start || first >= end => Ok(0..0),
-        Some((start, end)) if first < start || last >= end => {
-            let times = segment.times()?;
-            let first = times.partition_point(|&time| time < start);
-            Ok(first..first.max(times.partition_point(|&time| time < end)))
-        }
-        Some(_) | None => Ok(0..segment.rows()),
+        Some((start, end)) => Ok(segment.rows_within(start..=end.saturating_sub(1))?),
+        None => Ok(0..segment.rows()),
     }
 }
 

@@ -51,10 +51,8 @@ impl Table {
             if !is_kept {
                 continue;
             }
-            let times = segment.times().map_err(damaged)?;
-            let start = times.partition_point(|&time| time < first);
-            let end = start.max(times.partition_point(|&time| time <= last));
-            pieces.push(Piece { segment: Arc::clone(segment), rows: start..end });
+            let rows = segment.rows_within(first..=last).map_err(damaged)?;
+            pieces.push(Piece { segment: Arc::clone(segment), rows });
         }
         Ok(pieces)
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::Keeper;
 use super::cold::ColdError;
-use super::rebuild::check;
 use crate::catalog::{CatalogError, SegmentEntry};
 use crate::ingest::chain;
 
@@ -71,7 +70,7 @@ impl Keeper {
     fn damage_of(&self, folder: u64, entry: &SegmentEntry) -> Option<String> {
         // Opened anew: checksums are compared once for each time a segment is opened.
         match self.files.open(folder, entry) {
-            Ok(segment) => check(&segment).err().map(|error| chain(&error)),
+            Ok(segment) => segment.check().err().map(|error| chain(&error)),
             Err(error) => Some(chain(&error)),
         }
     }

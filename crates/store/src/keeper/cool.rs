@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use perflab_model::Nanos;
 
-use super::rebuild::check;
 use super::scratch::Scratch;
 use super::steps::{COOL_RECORDED, COOL_REMOVED, COOL_SWAPPED, COOL_VERIFIED};
 use super::{KeepError, Keeper};
@@ -42,7 +41,7 @@ impl Keeper {
 
     fn cool(&self, dataset: &Arc<str>, file: &FileSegment) -> Result<(), KeepError> {
         let segment_failed = |error| KeepError::Segment { dataset: dataset.to_string(), error };
-        if let Err(error) = check(&file.segment) {
+        if let Err(error) = file.segment.check() {
             self.report_damage(dataset, &file.segment);
             return Err(segment_failed(error));
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use perflab_log::{Disk, DiskFile, create_dir};
 use perflab_model::Nanos;
 
-use super::map::map;
+use super::map::{Mapped, map};
 use super::scratch::Scratch;
 use super::steps::{Fault, Steps};
 use crate::catalog::SegmentEntry;
@@ -76,7 +76,7 @@ impl Write for NewFile {
 
 impl Output for NewFile {
     fn written(&self) -> io::Result<impl Deref<Target = [u8]> + '_> {
-        map(&self.path, self.len)
+        Ok(map(&self.path, self.len)?.bytes())
     }
 }
 
@@ -157,10 +157,13 @@ impl SegmentFiles {
         };
         let rows = open(ROWS, entry.row_bytes)?;
         let lists = entry.list_bytes.map(|bytes| open(LISTS, bytes)).transpose()?;
-        Segment::open(&rows, lists.as_ref()).map_err(|error| {
+        let lists = lists.as_ref().map(Mapped::bytes);
+        let opened = Segment::open(&rows.bytes(), lists.as_ref());
+        let segment = opened.map_err(|error| {
             let path = self.path(folder, entry.id, ROWS);
             FileError::Segment { path, error }
-        })
+        })?;
+        Ok(segment.with_read_ahead(&rows.ahead()))
     }
 
     /// Removes what is there of a segment, a file that is half written too.

@@ -8,14 +8,14 @@ use super::steps::REBUILD;
 use super::{KeepError, Keeper};
 use crate::catalog::{LostRows, SegmentChange, SegmentEntry};
 use crate::ingest::chain;
-use crate::segment::{ListTable, Segment, SegmentError, Source};
+use crate::segment::{Segment, Source};
 use crate::tables::{DamagedSegment, Delivery};
 
 impl Keeper {
     /// Takes a segment out of use if it is a file of this dataset and its bytes are damaged; it is
     /// made again then. Returns whether that is so.
     pub(crate) fn report_damage(&self, dataset: &str, segment: &Segment) -> bool {
-        let Err(error) = check(segment) else { return false };
+        let Err(error) = segment.check() else { return false };
         // What is thawed is no data: it is thawed again.
         self.thawed.forget(segment) || self.take_out(dataset, segment, &error.to_string())
     }
@@ -126,16 +126,6 @@ impl Keeper {
         }
         Ok(rows.take().next().map(|(_, rows)| rows))
     }
-}
-
-/// Reads all of a segment.
-pub(super) fn check(segment: &Segment) -> Result<(), SegmentError> {
-    segment.times()?;
-    segment.weights()?;
-    for column in segment.columns() {
-        column.data()?;
-    }
-    segment.lists().map_or(Ok(()), ListTable::check)
 }
 
 /// What is missing when fewer rows could be had back than there were.

@@ -1,5 +1,6 @@
 //! Columns of a segment, as typed slices of its bytes.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,6 +22,14 @@ pub(super) struct RawColumn {
     pub(super) ranges: Vec<Range<usize>>,
     /// Whether its checksum was found right, for all that share the column.
     pub(super) is_sound: Arc<AtomicBool>,
+    /// Where its file is on a disk.
+    pub(super) ahead: Option<Arc<dyn ReadAhead>>,
+}
+
+/// Bytes that are read from a disk when they are touched.
+pub(crate) trait ReadAhead: fmt::Debug + Send + Sync {
+    /// Says that these are about to be touched, and not what is around them.
+    fn read_ahead(&self, range: &Range<usize>);
 }
 
 impl RawColumn {
@@ -28,6 +37,9 @@ impl RawColumn {
     pub(super) fn check(&self) -> Result<(), SegmentError> {
         if self.is_sound.load(Ordering::Acquire) {
             return Ok(());
+        }
+        if let Some(ahead) = &self.ahead {
+            self.ranges.iter().for_each(|range| ahead.read_ahead(range));
         }
         if crc_of(&self.file, &self.ranges) != self.meta.crc {
             return damaged(format!("the checksum of column `{}` is wrong", self.meta.name));
@@ -318,6 +330,10 @@ pub struct SegmentColumn {
 }
 
 impl SegmentColumn {
+    pub(super) fn set_read_ahead(&mut self, ahead: &Arc<dyn ReadAhead>) {
+        self.raw.ahead = Some(Arc::clone(ahead));
+    }
+
     pub fn name(&self) -> &str {
         &self.raw.meta.name
     }

