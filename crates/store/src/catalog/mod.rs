@@ -114,6 +114,9 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE progress ADD COLUMN home_id TEXT NOT NULL DEFAULT '';
     UPDATE progress SET home_id = lower(hex(randomblob(16)));
 ",
+    "
+    ALTER TABLE segments ADD COLUMN sparse_bytes INTEGER;
+",
 ];
 
 /// Why something could not be kept in, or read from, the catalog.

@@ -16,7 +16,6 @@ pub struct ListTable {
     items: Strings,
     lists_raw: RawColumn,
     items_raw: RawColumn,
-    bytes: usize,
 }
 
 impl ListTable {
@@ -33,24 +32,13 @@ impl ListTable {
         let count = offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or(0);
         let codes = Codes::read(&items, count)?;
         let items_strings = items.strings()?;
-        Ok(Self {
-            offsets,
-            codes,
-            items: items_strings,
-            lists_raw: lists,
-            items_raw: items,
-            bytes: file.len(),
-        })
+        Ok(Self { offsets, codes, items: items_strings, lists_raw: lists, items_raw: items })
     }
 
     /// Checks the bytes of the table, the first time.
     pub fn check(&self) -> Result<(), SegmentError> {
         self.lists_raw.check()?;
         self.items_raw.check()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// How many distinct lists there are.
