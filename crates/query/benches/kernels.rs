@@ -236,7 +236,7 @@ fn generate(segment: usize) -> Segment {
         row.commit(Nanos(at * (SPAN_NS / rows)), weight).unwrap();
     }
     let built = build(&[Source::Batch(&batch)]).unwrap();
-    Segment::open(&built.rows, built.lists.as_ref()).unwrap()
+    Segment::open(&built).unwrap()
 }
 
 /// Stacks part at each of their first frames, until each is alone.
@@ -265,5 +265,5 @@ fn profile(segment: usize) -> Segment {
         row.commit(Nanos(at), (1 + random.next() % 3) as f64).unwrap();
     }
     let built = build(&[Source::Batch(&batch)]).unwrap();
-    Segment::open(&built.rows, built.lists.as_ref()).unwrap()
+    Segment::open(&built).unwrap()
 }

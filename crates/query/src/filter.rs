@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 use perflab_model::Kind;
 use perflab_store::segment::{
     Codes, ColumnData, Ints, ListTable, Segment, SegmentColumn, Strings, Vocabularies, Vocabulary,
@@ -40,8 +40,8 @@ impl<'q> Conditions<'q> {
 
 /// The conditions of a question, ready for one segment.
 #[derive(Debug)]
-pub(crate) struct Filter<'s> {
-    any_of: Vec<Vec<Leaf<'s>>>,
+pub(crate) struct Filter {
+    any_of: Vec<Vec<Leaf>>,
 }
 
 /// Room for the masks of a block, of the question, a conjunction, and a leaf, and for the places of
@@ -54,11 +54,11 @@ pub(crate) struct Masks {
     selected: Vec<u32>,
 }
 
-impl<'s> Filter<'s> {
+impl Filter {
     /// `None` when no row of the segment can meet them.
     pub(crate) fn new(
         conditions: &Conditions<'_>,
-        segment: &'s Segment,
+        segment: &Segment,
     ) -> Result<Option<Self>, QueryError> {
         let mut alternatives = Vec::new();
         for matchers in &conditions.any_of {
@@ -101,7 +101,7 @@ impl<'s> Filter<'s> {
 }
 
 /// Fills the mask of rows that meet all of these.
-fn fill_all(leaves: &[Leaf<'_>], rows: Range<usize>, mask: &mut [u8], leaf_mask: &mut [u8]) {
+fn fill_all(leaves: &[Leaf], rows: Range<usize>, mask: &mut [u8], leaf_mask: &mut [u8]) {
     let Some((first, rest)) = leaves.split_first() else { return mask.fill(1) };
     first.fill(rows.clone(), mask);
     for leaf in rest {
@@ -144,27 +144,27 @@ fn compress<'m>(mask: &[u8], selected: &'m mut Vec<u32>) -> &'m [u32] {
 
 /// A test of one or several columns of a segment.
 #[derive(Debug)]
-enum Leaf<'s> {
+enum Leaf {
     All,
     Nothing,
     /// Codes from `first` on, this many.
     CodeRange {
-        codes: &'s Codes,
+        codes: Codes,
         first: u32,
         len: u32,
     },
     /// Codes whose entry is 1; the last entry is null's.
     CodeTable {
-        codes: &'s Codes,
+        codes: Codes,
         accepted: Vec<u8>,
     },
     Int {
-        values: &'s Ints,
-        valid: Option<&'s BooleanBuffer>,
+        values: Ints,
+        valid: Option<BooleanBuffer>,
         test: IntTest,
     },
     Float {
-        values: &'s [f64],
+        values: ScalarBuffer<f64>,
         test: FloatTest,
     },
     /// For the kinds of one name.
@@ -187,8 +187,8 @@ enum FloatTest {
     NotNull,
 }
 
-impl<'s> Leaf<'s> {
-    fn new(matcher: &Matcher<'_>, segment: &'s Segment) -> Result<Self, QueryError> {
+impl Leaf {
+    fn new(matcher: &Matcher<'_>, segment: &Segment) -> Result<Self, QueryError> {
         let mut kinds = Vec::new();
         for column in segment.columns_named(matcher.column) {
             let leaf = matcher.leaf(segment, column)?;
@@ -399,17 +399,13 @@ impl<'c> Matcher<'c> {
         Ok(Self { column, test, is_negated, regex, verdicts })
     }
 
-    fn leaf<'s>(
-        &self,
-        segment: &'s Segment,
-        column: &'s SegmentColumn,
-    ) -> Result<Leaf<'s>, QueryError> {
+    fn leaf(&self, segment: &Segment, column: &SegmentColumn) -> Result<Leaf, QueryError> {
         if self.is_ruled_out(column)? {
             return Ok(Leaf::Nothing);
         }
         match column.data()? {
             ColumnData::Int { values, validity } => {
-                let leaf = |test| Leaf::Int { values, valid: validity.as_ref(), test };
+                let leaf = |test| Leaf::Int { values, valid: validity, test };
                 Ok(self.int_test()?.map_or(Leaf::Nothing, leaf))
             }
             ColumnData::Float { values } => {
@@ -421,12 +417,12 @@ impl<'c> Matcher<'c> {
                     Some(verdicts) => column.ids(&verdicts.vocabulary)?,
                     None => None,
                 };
-                Ok(self.string_leaf(codes, strings, ids.as_deref()))
+                Ok(self.string_leaf(&codes, &strings, ids.as_deref()))
             }
             ColumnData::List { ids } => {
                 let Some(lists) = segment.lists() else { return Ok(Leaf::Nothing) };
                 lists.check()?;
-                Ok(self.list_leaf(ids, lists, column))
+                self.list_leaf(&ids, lists, column)
             }
         }
     }
@@ -480,16 +476,11 @@ impl<'c> Matcher<'c> {
         Ok(matches!(self.test, Test::NotNull).then_some(FloatTest::NotNull))
     }
 
-    fn string_leaf<'s>(
-        &self,
-        codes: &'s Codes,
-        strings: &'s Strings,
-        ids: Option<&[u32]>,
-    ) -> Leaf<'s> {
+    fn string_leaf(&self, codes: &Codes, strings: &Strings, ids: Option<&[u32]>) -> Leaf {
         let all = u32::try_from(strings.len()).unwrap_or(u32::MAX);
         let range = |first: u32, end: u32| match end.saturating_sub(first) {
             0 => Leaf::Nothing,
-            len => Leaf::CodeRange { codes, first, len },
+            len => Leaf::CodeRange { codes: codes.clone(), first, len },
         };
         let table = |test: &dyn Fn(&[u8]) -> bool| {
             let test = |code: u32| test(strings.bytes(code));
@@ -532,20 +523,20 @@ impl<'c> Matcher<'c> {
     }
 
     /// Once per distinct list that the column has.
-    fn list_leaf<'s>(
+    fn list_leaf(
         &self,
-        ids: &'s Codes,
-        lists: &'s ListTable,
+        ids: &Codes,
+        lists: &ListTable,
         column: &SegmentColumn,
-    ) -> Leaf<'s> {
+    ) -> Result<Leaf, QueryError> {
         let count = lists.len();
         if matches!(self.test, Test::NotNull) {
-            return match u32::try_from(count).unwrap_or(u32::MAX) {
+            return Ok(match u32::try_from(count).unwrap_or(u32::MAX) {
                 0 => Leaf::Nothing,
-                len => Leaf::CodeRange { codes: ids, first: 0, len },
-            };
+                len => Leaf::CodeRange { codes: ids.clone(), first: 0, len },
+            });
         }
-        let used = column.lists_used(ids, lists);
+        let used = column.lists_used(lists)?;
         let used = &used[..used.partition_point(|&id| (id as usize) < count)];
         let table = |test: &dyn Fn(u32) -> bool| {
             let mut accepted = vec![0; count + 1];
@@ -553,7 +544,7 @@ impl<'c> Matcher<'c> {
             shortest(ids, accepted)
         };
         let is_vector = column.kind() == Kind::Vector;
-        match (&self.test, &self.regex) {
+        Ok(match (&self.test, &self.regex) {
             (Test::Any(values) | Test::In(values), _) => {
                 let wanted = item_codes(lists, values);
                 table(&|id| lists.codes(id).any(|code| wanted.contains(&Some(code))))
@@ -586,7 +577,7 @@ impl<'c> Matcher<'c> {
                 table(&|id| lists.codes(id).any(|code| found[code as usize]))
             }
             _ => Leaf::Nothing,
-        }
+        })
     }
 }
 
@@ -594,20 +585,20 @@ fn item_codes(lists: &ListTable, values: &[String]) -> Vec<Option<u32>> {
     values.iter().map(|value| lists.items().code(value.as_bytes())).collect()
 }
 
-fn code_table(codes: &Codes, accepted: impl Iterator<Item = bool>) -> Leaf<'_> {
+fn code_table(codes: &Codes, accepted: impl Iterator<Item = bool>) -> Leaf {
     // Null, whose code is after the last, is never accepted.
     shortest(codes, accepted.map(u8::from).chain([0]).collect())
 }
 
 /// A table, or what is faster: nothing, or one run of codes.
-fn shortest(codes: &Codes, accepted: Vec<u8>) -> Leaf<'_> {
+fn shortest(codes: &Codes, accepted: Vec<u8>) -> Leaf {
     let Some(first) = accepted.iter().position(|&byte| byte == 1) else { return Leaf::Nothing };
     let len = accepted[first..].iter().take_while(|&&byte| byte == 1).count();
     if accepted[first + len..].contains(&1) {
-        return Leaf::CodeTable { codes, accepted };
+        return Leaf::CodeTable { codes: codes.clone(), accepted };
     }
     let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    Leaf::CodeRange { codes, first: narrow(first), len: narrow(len) }
+    Leaf::CodeRange { codes: codes.clone(), first: narrow(first), len: narrow(len) }
 }
 
 /// The integer that a text is, also when it is written as `3.0`.

@@ -7,7 +7,9 @@ use arrow::buffer::BooleanBuffer;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_model::Kind;
-use perflab_store::segment::{Codes, ColumnData, Ints, ListTable, Segment, SegmentColumn, Strings};
+use perflab_store::segment::{
+    Codes, ColumnData, Ints, ListTable, Segment, SegmentColumn, Stored, Strings,
+};
 
 use crate::kernels::CodeSlice;
 use crate::{QueryError, Value};
@@ -37,17 +39,17 @@ pub(crate) enum LocalCodes<'s> {
     /// The segment has no such column: everything is null.
     Missing,
     Strings {
-        codes: &'s Codes,
-        strings: &'s Strings,
+        codes: Codes,
+        strings: Strings,
         has_nulls: bool,
     },
     Lists {
-        ids: &'s Codes,
+        ids: Codes,
         lists: &'s ListTable,
     },
     Ints {
-        values: &'s Ints,
-        valid: Option<&'s BooleanBuffer>,
+        values: Ints,
+        valid: Option<BooleanBuffer>,
         least: i64,
         count: u32,
     },
@@ -122,7 +124,7 @@ impl<'s> LocalCodes<'s> {
                     && most.abs_diff(least) < DIRECT_INTS_MAX
                     && let Ok(count) = u32::try_from(most.abs_diff(least) + 1)
                 {
-                    return Ok(Self::Ints { values, valid: validity.as_ref(), least, count });
+                    return Ok(Self::Ints { values, valid: validity, least, count });
                 }
                 Self::made(&[column], segment)
             }
@@ -217,7 +219,7 @@ impl<'s> LocalCodes<'s> {
         match self {
             Self::Ints { values, valid, least, count } => {
                 for (row, into) in rows.zip(into) {
-                    let is_valid = valid.is_none_or(|valid| valid.value(row));
+                    let is_valid = valid.as_ref().is_none_or(|valid| valid.value(row));
                     let above = values.get(row).abs_diff(*least);
                     let code = u32::try_from(above).ok().filter(|_| is_valid).unwrap_or(*count);
                     f(into, code);
@@ -262,11 +264,12 @@ impl<'s> LocalCodes<'s> {
     }
 }
 
-/// The values of a name, whatever its kinds.
+/// The values of a name, whatever its kinds. Looked up where they lie: whoever shows a few rows may
+/// want thousands of sparse columns of them.
 #[derive(Debug)]
 pub(crate) struct Cells<'s> {
     /// In the order of kinds; a row has the value of the first that is not null.
-    columns: Vec<(Kind, &'s ColumnData)>,
+    columns: Vec<(Kind, &'s Stored)>,
     lists: Option<&'s ListTable>,
 }
 
@@ -275,38 +278,40 @@ impl<'s> Cells<'s> {
         columns: &[&'s SegmentColumn],
         segment: &'s Segment,
     ) -> Result<Self, QueryError> {
-        let mut data = Vec::new();
+        let mut stored = Vec::new();
         for column in columns {
-            data.push((column.kind(), column.data()?));
+            stored.push((column.kind(), column.stored()?));
         }
-        data.sort_by_key(|(kind, _)| *kind);
+        stored.sort_by_key(|(kind, _)| *kind);
         if let Some(lists) = segment.lists() {
             lists.check()?;
         }
-        Ok(Self { columns: data, lists: segment.lists() })
+        Ok(Self { columns: stored, lists: segment.lists() })
     }
 
     pub(crate) fn value(&self, row: usize) -> Value {
-        let mut values = self.columns.iter().map(|(_, data)| self.one(data, row));
+        let places = self.columns.iter();
+        let places = places.filter_map(|(_, stored)| Some((stored.values(), stored.place(row)?)));
+        let mut values = places.map(|(values, place)| self.one(values, place));
         values.find(|value| *value != Value::Null).unwrap_or(Value::Null)
     }
 
-    fn one(&self, data: &ColumnData, row: usize) -> Value {
+    fn one(&self, data: &ColumnData, place: usize) -> Value {
         match data {
             ColumnData::Int { values, validity } => {
-                let is_valid = validity.as_ref().is_none_or(|valid| valid.value(row));
-                if is_valid { Value::Int(values.get(row)) } else { Value::Null }
+                let is_valid = validity.as_ref().is_none_or(|valid| valid.value(place));
+                if is_valid { Value::Int(values.get(place)) } else { Value::Null }
             }
-            ColumnData::Float { values } if values[row].is_nan() => Value::Null,
-            ColumnData::Float { values } => Value::Float(values[row]),
+            ColumnData::Float { values } if values[place].is_nan() => Value::Null,
+            ColumnData::Float { values } => Value::Float(values[place]),
             ColumnData::String { codes, strings } => {
-                let code = codes.get(row);
+                let code = codes.get(place);
                 let is_null = code as usize >= strings.len();
                 if is_null { Value::Null } else { Value::String(strings.get(code).to_owned()) }
             }
             ColumnData::List { ids } => match self.lists {
-                Some(lists) if (ids.get(row) as usize) < lists.len() => {
-                    Value::List(lists.strings(ids.get(row)).map(str::to_owned).collect())
+                Some(lists) if (ids.get(place) as usize) < lists.len() => {
+                    Value::List(lists.strings(ids.get(place)).map(str::to_owned).collect())
                 }
                 _ => Value::Null,
             },

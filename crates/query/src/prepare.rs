@@ -26,7 +26,7 @@ pub(crate) struct Part<'s> {
     pub(crate) segment: &'s Segment,
     /// Those of its time.
     pub(crate) rows: Range<usize>,
-    filter: Filter<'s>,
+    filter: Filter,
     /// Where the result is kept, if it is.
     pub(crate) spot: Option<Spot>,
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 use perflab_store::segment::{ColumnData, Ints, Segment, Snapshot};
 use rayon::prelude::*;
 
@@ -189,19 +189,17 @@ pub(crate) fn sums_of_segments<'s, T: Send>(
 
 /// The numbers of a name in a segment, row by row; of a row with both kinds, the integer.
 #[derive(Debug, Default)]
-pub(crate) struct RowNumbers<'s> {
-    ints: Option<(&'s Ints, Option<&'s BooleanBuffer>)>,
-    floats: Option<&'s [f64]>,
+pub(crate) struct RowNumbers {
+    ints: Option<(Ints, Option<BooleanBuffer>)>,
+    floats: Option<ScalarBuffer<f64>>,
 }
 
-impl<'s> RowNumbers<'s> {
-    pub(crate) fn new(name: &str, segment: &'s Segment) -> Result<Self, QueryError> {
+impl RowNumbers {
+    pub(crate) fn new(name: &str, segment: &Segment) -> Result<Self, QueryError> {
         let mut numbers = Self::default();
         for column in segment.columns_named(name) {
             match column.data()? {
-                ColumnData::Int { values, validity } => {
-                    numbers.ints = Some((values, validity.as_ref()));
-                }
+                ColumnData::Int { values, validity } => numbers.ints = Some((values, validity)),
                 ColumnData::Float { values } => numbers.floats = Some(values),
                 ColumnData::String { .. } | ColumnData::List { .. } => {}
             }
@@ -210,12 +208,12 @@ impl<'s> RowNumbers<'s> {
     }
 
     pub(crate) fn get(&self, row: usize) -> Option<f64> {
-        if let Some((values, valid)) = self.ints
-            && valid.is_none_or(|valid| valid.value(row))
+        if let Some((values, valid)) = &self.ints
+            && valid.as_ref().is_none_or(|valid| valid.value(row))
         {
             #[expect(clippy::cast_precision_loss, reason = "numbers are floats in all views")]
             return Some(values.get(row) as f64);
         }
-        self.floats.map(|values| values[row]).filter(|value| !value.is_nan())
+        self.floats.as_ref().map(|values| values[row]).filter(|value| !value.is_nan())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 use perflab_model::Kind;
 use perflab_store::segment::{ColumnData, Ints, Segment};
 
@@ -35,7 +35,7 @@ impl Block<'_> {
 #[derive(Debug)]
 pub(crate) enum Source<'s> {
     Nothing,
-    Numbers(Numbers<'s>),
+    Numbers(Numbers),
     Codes(LocalDimension<'s>),
 }
 
@@ -58,22 +58,20 @@ impl Source<'_> {
 
 /// The numbers of a name in a segment.
 #[derive(Debug)]
-pub(crate) struct Numbers<'s> {
-    ints: Option<(&'s Ints, Option<&'s BooleanBuffer>)>,
-    floats: Option<&'s [f64]>,
+pub(crate) struct Numbers {
+    ints: Option<(Ints, Option<BooleanBuffer>)>,
+    floats: Option<ScalarBuffer<f64>>,
     /// The smallest and the largest of them, if there are any.
     pub(crate) range: Option<(f64, f64)>,
 }
 
-impl<'s> Numbers<'s> {
-    pub(crate) fn new(name: &str, segment: &'s Segment) -> Result<Self, QueryError> {
+impl Numbers {
+    pub(crate) fn new(name: &str, segment: &Segment) -> Result<Self, QueryError> {
         let mut numbers = Self { ints: None, floats: None, range: None };
         let mut other = None;
         for column in segment.columns_named(name) {
             match column.data()? {
-                ColumnData::Int { values, validity } => {
-                    numbers.ints = Some((values, validity.as_ref()));
-                }
+                ColumnData::Int { values, validity } => numbers.ints = Some((values, validity)),
                 ColumnData::Float { values } => numbers.floats = Some(values),
                 ColumnData::String { .. } | ColumnData::List { .. } => other = Some(column.kind()),
             }
@@ -90,19 +88,19 @@ impl<'s> Numbers<'s> {
 
     /// NaN where there is none.
     fn get(&self, row: usize) -> f64 {
-        if let Some((values, valid)) = self.ints
-            && valid.is_none_or(|valid| valid.value(row))
+        if let Some((values, valid)) = &self.ints
+            && valid.as_ref().is_none_or(|valid| valid.value(row))
         {
             #[expect(clippy::cast_precision_loss, reason = "aggregates are floats")]
             return values.get(row) as f64;
         }
-        self.floats.map_or(f64::NAN, |values| values[row])
+        self.floats.as_ref().map_or(f64::NAN, |values| values[row])
     }
 
     /// Those of a block, in the order of its groups.
     fn of<'b>(&'b self, block: &Block<'_>, scratch: &'b mut Vec<f64>) -> &'b [f64] {
         scratch.clear();
-        match (self.ints, self.floats, block.selected) {
+        match (&self.ints, &self.floats, block.selected) {
             (None, Some(values), None) => return &values[block.rows.clone()],
             (None, Some(values), Some(selected)) => {
                 let values = &values[block.rows.clone()];

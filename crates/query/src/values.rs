@@ -39,16 +39,13 @@ fn values_from<'s>(
     column: &'s SegmentColumn,
     prefix: &str,
 ) -> Result<Box<dyn Iterator<Item = &'s str> + 's>, SegmentError> {
-    let (strings, used) = match column.data()? {
-        ColumnData::String { strings, .. } => (strings, None),
-        ColumnData::List { ids } => {
-            let Some(lists) = segment.lists() else { return Ok(Box::new(std::iter::empty())) };
+    let (strings, used) = match (column.stored()?.values(), segment.lists()) {
+        (ColumnData::String { strings, .. }, _) => (strings, None),
+        (ColumnData::List { .. }, Some(lists)) => {
             lists.check()?;
-            (lists.items(), Some(column.items_used(ids, lists)))
+            (lists.items(), Some(column.items_used(lists)?))
         }
-        ColumnData::Int { .. } | ColumnData::Float { .. } => {
-            return Ok(Box::new(std::iter::empty()));
-        }
+        _ => return Ok(Box::new(std::iter::empty())),
     };
     let first = strings.first_from(prefix.as_bytes());
     let codes: Box<dyn Iterator<Item = u32> + 's> = match used {

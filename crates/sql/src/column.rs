@@ -66,24 +66,24 @@ impl Column {
             Content::Number(name) => {
                 let (mut ints, mut floats) = (None, None);
                 if let Some(ColumnData::Int { values, validity }) = data(name, Kind::Int)? {
-                    ints = Some((validity.clone(), values.clone()));
+                    ints = Some((validity, values));
                 }
                 if let Some(ColumnData::Float { values }) = data(name, Kind::Float)? {
-                    floats = Some(values.clone());
+                    floats = Some(values);
                 }
                 Ok(Self::Number(ints, floats))
             }
         }
     }
 
-    fn of_data(data: &ColumnData, segment: &Segment) -> Result<Self> {
+    fn of_data(data: ColumnData, segment: &Segment) -> Result<Self> {
         match data {
-            ColumnData::Int { values, validity } => Ok(Self::Int(validity.clone(), values.clone())),
-            ColumnData::Float { values } => Ok(Self::Number(None, Some(values.clone()))),
+            ColumnData::Int { values, validity } => Ok(Self::Int(validity, values)),
+            ColumnData::Float { values } => Ok(Self::Number(None, Some(values))),
             ColumnData::String { codes, strings } => Ok(Self::Coded {
-                dictionary: Arc::new(string_views(strings)?),
-                codes: codes.clone(),
-                is_shared: is_shared(strings),
+                dictionary: Arc::new(string_views(&strings)?),
+                codes,
+                is_shared: is_shared(&strings),
             }),
             ColumnData::List { ids } => {
                 let Some(lists) = segment.lists() else {
@@ -92,7 +92,7 @@ impl Column {
                 lists.check().map_err(damaged)?;
                 Ok(Self::Coded {
                     dictionary: Arc::new(list_views(lists)?),
-                    codes: ids.clone(),
+                    codes: ids,
                     is_shared: is_shared(lists.items()),
                 })
             }
@@ -185,14 +185,16 @@ fn is_shared(strings: &Strings) -> bool {
 /// The strings of a dictionary, and null after the last.
 fn string_views(strings: &Strings) -> Result<StringViewArray> {
     let mut views = StringViewBuilder::with_capacity(strings.len() + 1);
-    let block = views.append_block(Bytes::from_owner(Part(strings.text().clone())).into());
-    for ends in strings.offsets().windows(2) {
-        let (Ok(start), Ok(len)) = (u32::try_from(ends[0]), u32::try_from(ends[1] - ends[0]))
-        else {
+    let block = views.append_block(Bytes::from_owner(Part(strings.text())).into());
+    let mut start = 0;
+    for end in strings.offsets().skip(1) {
+        let len = end.checked_sub(start).and_then(|len| u32::try_from(len).ok());
+        let (Ok(at), Some(len)) = (u32::try_from(start), len) else {
             let what = "the strings of a dictionary overlap".to_owned();
             return Err(damaged(SegmentError::Damaged(what)));
         };
-        views.try_append_view(block, start, len)?;
+        views.try_append_view(block, at, len)?;
+        start = end;
     }
     views.append_null();
     Ok(views.finish())

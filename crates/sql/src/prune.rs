@@ -8,7 +8,7 @@ use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use perflab_model::Kind;
-use perflab_store::segment::{ColumnData, Segment};
+use perflab_store::segment::Segment;
 
 use crate::columns::{Content, TIME, TableColumn};
 
@@ -100,8 +100,8 @@ fn number_end(segment: &Segment, name: &str, kinds: &[Kind], end: End) -> Option
 /// Whether a segment has any of these strings.
 fn has_any(segment: &Segment, name: &str, strings: &[&str]) -> bool {
     let Some(column) = segment.column(name, Kind::String) else { return false };
-    match column.data() {
-        Ok(ColumnData::String { strings: dictionary, .. }) => {
+    match column.strings() {
+        Ok(Some(dictionary)) => {
             strings.iter().any(|string| dictionary.code(string.as_bytes()).is_some())
         }
         // Whoever reads the column says what is wrong with it.

@@ -93,6 +93,11 @@ impl Batch {
         self.len() * (self.columns.len() + 2) * VALUE_BYTES + self.text_bytes
     }
 
+    /// How many values the rows have, nulls aside.
+    pub fn values(&self) -> usize {
+        self.columns.iter().map(|column| column.len() - column.validity().nulls()).sum()
+    }
+
     /// Each row's time, in nanoseconds since the Unix epoch.
     pub fn times(&self) -> &[i64] {
         &self.times

@@ -35,6 +35,14 @@ impl Validity {
         (self.nulls > 0).then_some(&self.words)
     }
 
+    /// The positions of the values that are there, ascending.
+    pub fn valid(&self) -> impl Iterator<Item = usize> {
+        let all = if self.nulls == 0 { 0..self.len } else { 0..0 };
+        let words = self.words.iter().enumerate();
+        let bits = words.flat_map(|(at, &word)| ones(word).map(move |bit| at * WORD_BITS + bit));
+        all.chain(bits)
+    }
+
     #[inline]
     pub(super) fn push_valid(&mut self) {
         if self.nulls > 0 {
@@ -92,6 +100,12 @@ impl Validity {
     }
 }
 
+/// The positions of the bits that are set, ascending.
+fn ones(word: u64) -> impl Iterator<Item = usize> {
+    let rest = std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)));
+    rest.take_while(|&word| word != 0).map(|word| word.trailing_zeros() as usize)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +148,8 @@ mod tests {
                 }
                 let read: Vec<bool> = (0..validity.len()).map(|i| validity.is_valid(i)).collect();
                 prop_assert_eq!(&read, &model);
+                let valid: Vec<usize> = validity.valid().collect();
+                prop_assert_eq!(valid, (0..model.len()).filter(|&i| model[i]).collect::<Vec<_>>());
                 prop_assert_eq!(validity.nulls(), model.iter().filter(|valid| !**valid).count());
                 prop_assert!(!validity.is_valid(model.len()));
             }

@@ -26,19 +26,19 @@ type Known<K, V> = HashMap<K, V, RandomState>;
 type TextFunction = Box<dyn Fn(&str) -> Option<String>>;
 
 /// A number of each row of a segment.
-pub(super) enum Numbers<'s> {
+pub(super) enum Numbers {
     Literal(f64),
-    Column(RowNumbers<'s>),
+    Column(RowNumbers),
     One(fn(f64) -> f64, Box<Self>),
     Two(fn(f64, f64) -> f64, Box<Self>, Box<Self>),
-    Compared(Operator, Box<Texts<'s>>, Box<Texts<'s>>, Known<(u32, u32), f64>),
+    Compared(Operator, Box<Texts>, Box<Texts>, Known<(u32, u32), f64>),
     If(Box<Self>, Box<Self>, Box<Self>),
     Coalesce(Vec<Self>),
-    OfText(fn(&str) -> f64, Box<Texts<'s>>, Known<u32, f64>),
+    OfText(fn(&str) -> f64, Box<Texts>, Known<u32, f64>),
 }
 
-impl<'s> Numbers<'s> {
-    pub(super) fn new(number: &Number, segment: &'s Segment) -> Result<Self, QueryError> {
+impl Numbers {
+    pub(super) fn new(number: &Number, segment: &Segment) -> Result<Self, QueryError> {
         let new = |number: &Number| Self::new(number, segment).map(Box::new);
         let text = |text: &Text| Texts::new(text, segment).map(Box::new);
         Ok(match number {
@@ -212,21 +212,21 @@ impl Made {
 }
 
 /// A text of each row of a segment: a code, and what it stands for.
-pub(super) enum Texts<'s> {
+pub(super) enum Texts {
     /// The same for all rows.
     Literal(Option<String>),
-    Column(&'s Codes, &'s Strings),
-    OfNumber(Box<Numbers<'s>>, Known<u64, u32>, Made),
+    Column(Codes, Strings),
+    OfNumber(Box<Numbers>, Known<u64, u32>, Made),
     /// A function of one text.
     Mapped(TextFunction, Box<Self>, Known<u32, u32>, Made),
     /// All of them, one after the other.
     Concat(Vec<Self>, Known<Vec<u32>, u32>, Made),
-    If(Box<Numbers<'s>>, Box<[Self; 2]>, Known<(usize, u32), u32>, Made),
+    If(Box<Numbers>, Box<[Self; 2]>, Known<(usize, u32), u32>, Made),
     Coalesce(Vec<Self>, Known<(usize, u32), u32>, Made),
 }
 
-impl<'s> Texts<'s> {
-    pub(super) fn new(text: &Text, segment: &'s Segment) -> Result<Self, QueryError> {
+impl Texts {
+    pub(super) fn new(text: &Text, segment: &Segment) -> Result<Self, QueryError> {
         let new = |text: &Text| Self::new(text, segment);
         let number = |number: &Number| Numbers::new(number, segment).map(Box::new);
         let all = |texts: &[Text]| texts.iter().map(new).collect::<Result<Vec<_>, _>>();
@@ -249,7 +249,7 @@ impl<'s> Texts<'s> {
         })
     }
 
-    fn column(name: &str, segment: &'s Segment) -> Result<Self, QueryError> {
+    fn column(name: &str, segment: &Segment) -> Result<Self, QueryError> {
         let Some(column) = segment.column(name, Kind::String) else {
             return Ok(Self::Literal(None));
         };
@@ -341,7 +341,7 @@ impl<'s> Texts<'s> {
 /// The code of a text that is one of several parts'.
 fn chosen_code(
     pair: (usize, u32),
-    parts: &[Texts<'_>],
+    parts: &[Texts],
     known: &mut Known<(usize, u32), u32>,
     made: &mut Made,
 ) -> u32 {

@@ -186,7 +186,7 @@ fn with_columns(
 }
 
 fn numbers(
-    mut numbers: Numbers<'_>,
+    mut numbers: Numbers,
     rows: &Range<usize>,
     count: usize,
     budget: &Budget<'_>,
@@ -201,7 +201,7 @@ fn numbers(
 }
 
 fn texts(
-    mut texts: Texts<'_>,
+    mut texts: Texts,
     rows: &Range<usize>,
     count: usize,
     budget: &Budget<'_>,

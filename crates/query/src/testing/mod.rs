@@ -6,4 +6,4 @@ mod questions;
 mod rows;
 
 pub use questions::question;
-pub use rows::{Cell, Row, row, scale, segment_of};
+pub use rows::{Cell, Row, row, scale, segment_of, segment_with};

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use perflab_model::{Batch, ListKind, Nanos, Schema, SchemaState};
-use perflab_store::segment::{Segment, Source, build};
+use perflab_store::segment::{Segment, Source, Sparsity, build_with};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 
 use crate::Value;
@@ -69,6 +69,14 @@ impl Row {
 /// # Panics
 /// When the rows are none that can be sent.
 pub fn segment_of(rows: &[Row]) -> Segment {
+    segment_with(rows, Sparsity::DEFAULT)
+}
+
+/// As [`segment_of`], with other columns sparse.
+///
+/// # Panics
+/// When the rows are none that can be sent.
+pub fn segment_with(rows: &[Row], sparsity: Sparsity) -> Segment {
     let mut batch = Batch::new(Arc::new(SchemaState::new(Schema::default())));
     for row in rows {
         let mut builder = batch.begin_row();
@@ -88,8 +96,8 @@ pub fn segment_of(rows: &[Row]) -> Segment {
         }
         builder.commit(Nanos(row.time), row.weight).unwrap();
     }
-    let built = build(&[Source::Batch(&batch)]).unwrap();
-    Segment::open(&built.rows, built.lists.as_ref()).unwrap()
+    let built = build_with(&[Source::Batch(&batch)], sparsity).unwrap();
+    Segment::open(&built).unwrap()
 }
 
 /// Short strings, so that some are the same.

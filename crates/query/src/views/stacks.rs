@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use perflab_model::Kind;
 use perflab_store::segment::{
-    Codes, ColumnData, ListTable, NO_LIST, Segment, SegmentColumn, SharedTrie, Snapshot,
+    ColumnData, ListTable, NO_LIST, Segment, SegmentColumn, SharedTrie, Snapshot,
     VocabularyStrings, Way,
 };
 
@@ -383,7 +383,7 @@ fn add_loads(
     let (weights, hits) = (segment.weights()?, RowNumbers::new("hits", segment)?);
     let load =
         |row: usize| Load { weight: weights.get(row), samples: hits.get(row).unwrap_or(1.0) };
-    let place = |row: usize| place(ids.map_or(0, |ids: &Codes| ids.get(row)));
+    let place = |row: usize| place(ids.as_ref().map_or(0, |ids| ids.get(row)));
     let mut rows_scanned = scans.a.each_row(segment, |row| loads[place(row)].a += load(row))?;
     if let Some(b) = &scans.b {
         rows_scanned += b.each_row(segment, |row| loads[place(row)].b += load(row))?;

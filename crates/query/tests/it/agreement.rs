@@ -5,11 +5,11 @@ use std::sync::Arc;
 use perflab_query::algebra::{
     Aggregate, Comparison, Condition, Dimension, Order, Question, Test, Top,
 };
-use perflab_query::testing::{Cell, Row, question, row, scale, segment_of};
+use perflab_query::testing::{Cell, Row, question, row, scale, segment_of, segment_with};
 use perflab_query::{
     Answer, AnswerRow, Cache, Limits, QueryError, Thresholds, Value, answer, answer_by,
 };
-use perflab_store::segment::{Snapshot, Vocabularies};
+use perflab_store::segment::{Snapshot, Sparsity, Vocabularies};
 use proptest::prelude::*;
 
 use crate::reference;
@@ -32,11 +32,19 @@ fn thresholds() -> impl Strategy<Value = Thresholds> {
     )
 }
 
-/// Of the rows in their parts; with few words in its vocabularies, so that columns are given up.
+/// A column is sparse as soon as it has a null for each value.
+const SPARSE: Sparsity = Sparsity { rows_per_value: 2, rows_min: 0 };
+
+/// Of the rows in their parts, of which every other is sparse; with few words in its vocabularies, so that columns are given up.
 fn snapshot_of(parts: &[Vec<Row>], words: usize) -> Snapshot {
     Snapshot {
         vocabularies: Arc::new(Vocabularies::with_entries_max(words)),
-        ..Snapshot::of(parts.iter().map(|rows| segment_of(rows)))
+        ..Snapshot::of(
+            parts
+                .iter()
+                .zip([Sparsity::NONE, SPARSE].into_iter().cycle())
+                .map(|(rows, sparsity)| segment_with(rows, sparsity)),
+        )
     }
 }
 
@@ -156,6 +164,24 @@ proptest! {
         for _ in 0..2 {
             let found = answer_by(&question, &snapshot, &Limits::default(), &thresholds).unwrap();
             compare_all(&question, found, &rows)?;
+        }
+    }
+
+    #[test]
+    fn sparse_columns_answer_as_dense_ones(
+        parts in prop::collection::vec(prop::collection::vec(row(), 0..60), 1..3),
+        question in question(),
+        thresholds in thresholds(),
+    ) {
+        let ask = |sparsity| {
+            let snapshot = Snapshot::of(parts.iter().map(|rows| segment_with(rows, sparsity)));
+            answer_by(&question, &snapshot, &Limits::default(), &thresholds).unwrap()
+        };
+        let (sparse, dense) = (sorted(ask(SPARSE).rows), sorted(ask(Sparsity::NONE).rows));
+        prop_assert_eq!(sparse.len(), dense.len());
+        for (sparse, dense) in sparse.iter().zip(&dense) {
+            prop_assert_eq!(&sparse.group, &dense.group);
+            compare(&question, sparse, &dense.values, scale(&parts.concat()))?;
         }
     }
 

@@ -6,7 +6,7 @@ use arrow::buffer::Buffer;
 use perflab_model::{Batch, Nanos, Schema, SchemaState};
 use perflab_query::algebra::{Aggregate, Comparison, Condition, Question, Test};
 use perflab_query::{Limits, QueryError, answer};
-use perflab_store::segment::{Segment, Snapshot, Source, build};
+use perflab_store::segment::{Built, Segment, Snapshot, Source, build};
 
 /// Numbers from 10 to 50, of which one was changed on the disk: reading them is an error.
 fn damaged() -> Snapshot {
@@ -17,13 +17,15 @@ fn damaged() -> Snapshot {
         row.float("float", f64::from(n) * 10.0).unwrap();
         row.commit(Nanos(i64::from(n)), 1.0).unwrap();
     }
-    let mut bytes = build(&[Source::Batch(&batch)]).unwrap().rows.to_vec();
+    let built = build(&[Source::Batch(&batch)]).unwrap();
+    let mut bytes = built.rows.to_vec();
     let floats: Vec<u8> = [10.0, 20.0].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
     for numbers in [&[10, 20, 30, 40, 50][..], &floats] {
         let at = bytes.windows(numbers.len()).position(|window| window == numbers).unwrap();
         bytes[at] ^= 1;
     }
-    Snapshot::of([Segment::open(&Buffer::from_slice_ref(&bytes), None).unwrap()])
+    let built = Built { rows: Buffer::from_slice_ref(&bytes), ..built };
+    Snapshot::of([Segment::open(&built).unwrap()])
 }
 
 fn ask(column: &str, test: Test) -> Result<f64, QueryError> {

@@ -18,3 +18,4 @@ mod rig;
 mod scribe;
 mod sql;
 mod tail;
+mod wide;

@@ -125,6 +125,9 @@ const MIGRATIONS: &[&str] = &[
         end_seq INTEGER NOT NULL
     ) STRICT;
 ",
+    "
+    ALTER TABLE segments ADD COLUMN sparse_bytes INTEGER;
+",
 ];
 
 /// Why something could not be kept in, or read from, the catalog.

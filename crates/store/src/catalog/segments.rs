@@ -20,8 +20,10 @@ pub struct SegmentEntry {
     pub rows: u64,
     /// The length of the file of its rows,
     pub row_bytes: u64,
-    /// and of the file of its lists, where it has one.
+    /// of the file of its lists, where it has one,
     pub list_bytes: Option<u64>,
+    /// and of the file of its sparse columns, where it has one.
+    pub sparse_bytes: Option<u64>,
     /// The earliest and the latest time of its rows.
     pub min_ns: i64,
     pub max_ns: i64,
@@ -46,7 +48,7 @@ pub struct ColdEntry {
 impl SegmentEntry {
     /// The size of its files.
     pub fn bytes(&self) -> u64 {
-        self.row_bytes + self.list_bytes.unwrap_or(0)
+        self.row_bytes + self.list_bytes.unwrap_or(0) + self.sparse_bytes.unwrap_or(0)
     }
 }
 
@@ -316,7 +318,7 @@ fn add_segment(
 ) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
-            "INSERT INTO segments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            "INSERT INTO segments VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute((
             segment.id.cast_signed(),
@@ -331,6 +333,7 @@ fn add_segment(
             segment.cold.map(|cold| cold.row_crc),
             segment.cold.and_then(|cold| cold.list_crc),
             segment.cold.map(|cold| cold.thawed_bytes.cast_signed()),
+            segment.sparse_bytes.map(u64::cast_signed),
         ))?;
     // Where it replaces others it ends no later than they did.
     transaction
@@ -374,7 +377,8 @@ fn read_segment(row: &Row<'_>) -> rusqlite::Result<SegmentEntry> {
         id: number(row, "id")?,
         rows: number(row, "rows")?,
         row_bytes: number(row, "row_bytes")?,
-        list_bytes: row.get::<_, Option<i64>>("list_bytes")?.map(i64::cast_unsigned),
+        list_bytes: length(row, "list_bytes")?,
+        sparse_bytes: length(row, "sparse_bytes")?,
         min_ns: row.get("min_ns")?,
         max_ns: row.get("max_ns")?,
         first_seq: number(row, "first_seq")?,
@@ -387,6 +391,11 @@ fn read_cold(row: &Row<'_>) -> rusqlite::Result<Option<ColdEntry>> {
     let Some(row_crc) = row.get("row_crc")? else { return Ok(None) };
     let (list_crc, thawed_bytes) = (row.get("list_crc")?, number(row, "thawed_bytes")?);
     Ok(Some(ColdEntry { row_crc, list_crc, thawed_bytes }))
+}
+
+/// Of a file that need not be there.
+fn length(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
 }
 
 fn number(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {

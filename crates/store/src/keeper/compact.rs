@@ -99,6 +99,7 @@ mod tests {
             rows,
             row_bytes: rows,
             list_bytes: None,
+            sparse_bytes: None,
             min_ns: 0,
             max_ns: 0,
             first_seq: n * 10,

@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 use super::steps::{COOL_RECORDED, COOL_REMOVED, COOL_SWAPPED, COOL_VERIFIED};
 use super::{KeepError, Keeper};
 use crate::catalog::{ColdEntry, SegmentChange, SegmentEntry};
-use crate::segment::{Cooled, Segment, SegmentError, Sheets, Source, cool, lay_out};
+use crate::segment::{Cooled, Segment, SegmentError, Sheets, Source, Sparsity, cool, lay_out};
 use crate::tables::{FileSegment, TableLimits};
 
 /// Segments of less than this part of the largest that merging makes wait to be merged.
@@ -82,6 +82,8 @@ impl Keeper {
             id,
             row_bytes: rows.len() as u64,
             list_bytes: lists.as_ref().map(|lists| lists.len() as u64),
+            // Null among others takes next to nothing in Parquet.
+            sparse_bytes: None,
             cold: Some(ColdEntry {
                 row_crc: crc32c::crc32c(&rows),
                 list_crc: lists.as_deref().map(crc32c::crc32c),
@@ -114,7 +116,7 @@ impl Keeper {
     fn has_rows_of(&self, thawed: Sheets, segment: &Segment) -> Result<bool, SegmentError> {
         let scratch = self.files.scratch()?;
         let thawed = Scratch::open(self.files.dir(), thawed)?;
-        let anew = |one| lay_out(&[Source::Segment(one)], Some(&scratch));
+        let anew = |one| lay_out(&[Source::Segment(one)], Some(&scratch), Sparsity::DEFAULT);
         Ok(anew(&thawed)? == anew(segment)?)
     }
 }

@@ -1,5 +1,5 @@
-//! The files of hot segments: `segments/<dataset's number>/<segment's number>.arrow`, and
-//! `….lists.arrow` beside it where the segment has lists.
+//! The files of hot segments: `segments/<dataset's number>/<segment's number>.arrow`, and beside it
+//! `….lists.arrow` where the segment has lists, `….sparse.arrow` where it has sparse columns.
 //!
 //! A file gets its name when it is complete and on the disk, and is never changed after that.
 
@@ -17,15 +17,12 @@ use super::map::{Mapped, map};
 use super::scratch::Scratch;
 use super::steps::{Fault, Steps};
 use crate::catalog::SegmentEntry;
-use crate::segment::{Output, Segment, SegmentError, Sheet, Sheets};
+use crate::segment::{Output, PerFile, Segment, SegmentError, SegmentFile, Sheet, Sheets};
 
 /// The home's folders of hot and of cold segments, and of damaged bytes.
 const HOT_FOLDER: &str = "segments";
 pub(super) const COLD_FOLDER: &str = "cold";
 pub(super) const QUARANTINE: &str = "quarantine";
-
-const ROWS: &str = "arrow";
-const LISTS: &str = "lists.arrow";
 
 /// What the names of files that are being written end in.
 const TEMPORARY: &str = "tmp";
@@ -45,13 +42,6 @@ pub(crate) enum FileError {
         #[source]
         error: SegmentError,
     },
-}
-
-/// How long the files of a segment are.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
-    pub(super) rows: u64,
-    pub(super) lists: Option<u64>,
 }
 
 /// A file that is being written.
@@ -94,8 +84,8 @@ impl SegmentFiles {
         Self { dir, quarantine, disk, fault }
     }
 
-    fn path(&self, folder: u64, id: u64, kind: &str) -> PathBuf {
-        self.dir.join(folder.to_string()).join(format!("{id}.{kind}"))
+    fn path(&self, folder: u64, id: u64, file: SegmentFile) -> PathBuf {
+        self.dir.join(folder.to_string()).join(format!("{id}.{}", file.extension()))
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -115,17 +105,15 @@ impl SegmentFiles {
         (folder, id): (u64, u64),
         sheets: Sheets,
         steps: &Steps,
-    ) -> Result<Lengths, SegmentError> {
+    ) -> Result<PerFile<u64>, SegmentError> {
         let dir = self.dir.join(folder.to_string());
         self.disk.create_dir(&dir)?;
-        let write = |kind, sheet: Sheet| {
-            self.write_one(&self.path(folder, id, kind), steps, |out| sheet.write(out))
-        };
-        let lists = sheets.lists.map(|lists| write(LISTS, lists)).transpose()?;
-        let rows = write(ROWS, sheets.rows)?;
+        let lengths = sheets.try_map(|file, sheet: Sheet| {
+            self.write_one(&self.path(folder, id, file), steps, |out| sheet.write(out))
+        })?;
         self.disk.sync_dir(&dir)?;
         (self.fault)(steps.durable);
-        Ok(Lengths { rows, lists })
+        Ok(lengths)
     }
 
     /// Returns how long the file is.
@@ -151,25 +139,24 @@ impl SegmentFiles {
     /// Opens a segment: its length is checked against the catalog, its description against its
     /// checksum; nothing else is read.
     pub(super) fn open(&self, folder: u64, entry: &SegmentEntry) -> Result<Segment, FileError> {
-        let open = |kind, len| {
-            let path = self.path(folder, entry.id, kind);
+        let lengths =
+            PerFile { rows: entry.row_bytes, lists: entry.list_bytes, sparse: entry.sparse_bytes };
+        let files = lengths.try_map(|file, len| {
+            let path = self.path(folder, entry.id, file);
             map(&path, len).map_err(|error| FileError::Read { path, error })
-        };
-        let rows = open(ROWS, entry.row_bytes)?;
-        let lists = entry.list_bytes.map(|bytes| open(LISTS, bytes)).transpose()?;
-        let lists = lists.as_ref().map(Mapped::bytes);
-        let opened = Segment::open(&rows.bytes(), lists.as_ref());
+        })?;
+        let opened = Segment::open(&files.as_ref().map(Mapped::bytes));
         let segment = opened.map_err(|error| {
-            let path = self.path(folder, entry.id, ROWS);
+            let path = self.path(folder, entry.id, SegmentFile::Rows);
             FileError::Segment { path, error }
         })?;
-        Ok(segment.with_read_ahead(&rows.ahead()))
+        Ok(segment.with_read_ahead(&files.as_ref().map(Mapped::ahead)))
     }
 
     /// Removes what is there of a segment, a file that is half written too.
     pub(super) fn remove(&self, folder: u64, id: u64) -> io::Result<()> {
-        for kind in [ROWS, LISTS] {
-            let path = self.path(folder, id, kind);
+        for file in SegmentFile::ALL {
+            let path = self.path(folder, id, file);
             self.remove_if_there(&path.with_added_extension(TEMPORARY))?;
             self.remove_if_there(&path)?;
         }
@@ -186,14 +173,16 @@ impl SegmentFiles {
     /// Moves what is there of a segment to where damaged bytes are kept; says where.
     pub(super) fn set_aside(&self, folder: u64, id: u64) -> io::Result<PathBuf> {
         create_dir(&self.quarantine, 0o700)?;
-        let aside = |kind| self.quarantine.join(format!("segment-{folder}-{id}.{kind}"));
-        for kind in [ROWS, LISTS] {
-            match fs::rename(self.path(folder, id, kind), aside(kind)) {
+        let aside = |file: SegmentFile| {
+            self.quarantine.join(format!("segment-{folder}-{id}.{}", file.extension()))
+        };
+        for file in SegmentFile::ALL {
+            match fs::rename(self.path(folder, id, file), aside(file)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        Ok(aside(ROWS))
+        Ok(aside(SegmentFile::Rows))
     }
 
     /// Removes every file that is of none of these segments: a crash came before they were in the
@@ -201,7 +190,7 @@ impl SegmentFiles {
     pub(super) fn sweep(&self, known: &HashSet<(u64, u64)>) -> io::Result<usize> {
         let known: HashSet<PathBuf> = known
             .iter()
-            .flat_map(|&(folder, id)| [ROWS, LISTS].map(|kind| self.path(folder, id, kind)))
+            .flat_map(|&(folder, id)| SegmentFile::ALL.map(|file| self.path(folder, id, file)))
             .collect();
         let mut removed = 0;
         if !self.dir.try_exists()? {

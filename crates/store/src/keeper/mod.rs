@@ -43,10 +43,10 @@ use perflab_wire::Registry;
 use crate::catalog::{Catalog, CatalogError, DatasetSettings, SegmentChange, SegmentEntry};
 use crate::datasets::Datasets;
 use crate::ingest::{REJECTED, REJECTED_BYTES_MAX, chain};
-use crate::segment::{SegmentError, Source, lay_out};
+use crate::segment::{PerFile, SegmentError, Source, Sparsity, lay_out};
 use crate::tables::{FileSegment, Tables};
 use cold::ColdStore;
-use files::{FileError, Lengths, SegmentFiles};
+use files::{FileError, SegmentFiles};
 use steps::Steps;
 use thawed::Thawed;
 
@@ -183,7 +183,7 @@ impl Keeper {
     ) -> Result<FileSegment, KeepError> {
         let segment_failed = |error| KeepError::Segment { dataset: dataset.to_owned(), error };
         let scratch = self.files.scratch().map_err(|error| segment_failed(error.into()))?;
-        let sheets = lay_out(sources, Some(&scratch)).map_err(segment_failed)?;
+        let sheets = lay_out(sources, Some(&scratch), Sparsity::DEFAULT).map_err(segment_failed)?;
         let folder = self.catalog.dataset_folder(dataset)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let written = self.files.write((folder, id), sheets, steps).map_err(segment_failed);
@@ -198,7 +198,7 @@ impl Keeper {
     fn open_new(
         &self,
         (folder, id): (u64, u64),
-        lengths: Lengths,
+        lengths: PerFile<u64>,
         (first_seq, end_seq): (u64, u64),
     ) -> Result<FileSegment, KeepError> {
         let mut entry = SegmentEntry {
@@ -206,6 +206,7 @@ impl Keeper {
             rows: 0,
             row_bytes: lengths.rows,
             list_bytes: lengths.lists,
+            sparse_bytes: lengths.sparse,
             min_ns: 0,
             max_ns: 0,
             first_seq,

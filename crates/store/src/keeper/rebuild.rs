@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use perflab_log::{ReadError, ReadFrom, ReadItem};
+use perflab_log::{ReadFrom, ReadItem};
 
+use super::log_rows::LogRows;
 use super::steps::REBUILD;
 use super::{KeepError, Keeper};
 use crate::catalog::{LostRows, SegmentChange, SegmentEntry};
 use crate::ingest::chain;
-use crate::segment::{Segment, Source};
-use crate::tables::{DamagedSegment, Delivery};
+use crate::segment::{Segment, SegmentError, Source, build};
+use crate::tables::DamagedSegment;
 
 impl Keeper {
     /// Takes a segment out of use if it is a file of this dataset and its bytes are damaged; it is
@@ -76,9 +77,8 @@ impl Keeper {
     fn rebuild(&self, dataset: &Arc<str>, damaged: &DamagedSegment) -> Result<(), KeepError> {
         let entry = &damaged.entry;
         let read = self.read_span(dataset, entry)?;
-        let batches: Vec<_> = read.iter().flat_map(Delivery::batches).collect();
-        let sources: Vec<_> = batches.iter().map(|batch| Source::Batch(batch)).collect();
-        let rows = batches.iter().map(|batch| batch.len()).sum();
+        let sources: Vec<_> = read.iter().map(Source::Segment).collect();
+        let rows = read.iter().map(Segment::rows).sum();
         let file = if rows == 0 {
             None
         } else {
@@ -108,24 +108,35 @@ impl Keeper {
         Ok(())
     }
 
-    /// The rows of a dataset that the log still holds of a segment's span.
-    fn read_span(
-        &self,
-        dataset: &str,
-        entry: &SegmentEntry,
-    ) -> Result<Option<Delivery>, ReadError> {
+    /// The rows of a dataset that the log still holds of a segment's span. As segments in memory:
+    /// as they are read, sparse ones take many times that.
+    fn read_span(&self, dataset: &str, entry: &SegmentEntry) -> Result<Vec<Segment>, KeepError> {
+        let segment_failed = |error| KeepError::Segment { dataset: dataset.to_owned(), error };
         let mut reader = self.log.read(None, ReadFrom::Seq(entry.first_seq));
         let mut rows = self.log_rows(|name| (name == dataset).then_some(entry.first_seq));
+        let mut read = Vec::new();
         while reader.position() < entry.end_seq
             && let Some(item) = reader.next_item()?
         {
             let ReadItem::Frame(frame) = item else { continue };
             for (group, record) in frame.iter().filter(|(_, record)| record.seq < entry.end_seq) {
                 rows.add(&group, &record);
+                if rows.is_full() {
+                    read.extend(segment_of(&mut rows).map_err(segment_failed)?);
+                }
             }
         }
-        Ok(rows.take().next().map(|(_, rows)| rows))
+        read.extend(segment_of(&mut rows).map_err(segment_failed)?);
+        Ok(read)
     }
+}
+
+/// What was read since the last time, all of one dataset.
+fn segment_of(rows: &mut LogRows<'_>) -> Result<Option<Segment>, SegmentError> {
+    let Some((_, rows)) = rows.take().next() else { return Ok(None) };
+    let batches = rows.batches();
+    let sources: Vec<_> = batches.iter().map(|batch| Source::Batch(batch)).collect();
+    Segment::open(&build(&sources)?).map(Some)
 }
 
 /// What is missing when fewer rows could be had back than there were.

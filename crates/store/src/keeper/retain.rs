@@ -81,8 +81,9 @@ mod tests {
         let entry = |id: u64, max_s: i64| SegmentEntry {
             id,
             rows: 1,
-            row_bytes: 70,
+            row_bytes: 50,
             list_bytes: Some(30),
+            sparse_bytes: Some(20),
             min_ns: 0,
             max_ns: max_s * SECOND,
             first_seq: id,

@@ -33,9 +33,8 @@ impl Scratch {
 
     /// Opens a segment that is only wanted for a moment.
     pub(super) fn open(dir: &Path, sheets: Sheets) -> Result<Segment, SegmentError> {
-        let write = |sheet| write_and_map(tempfile::tempfile_in(dir)?, sheet);
-        let lists = sheets.lists.map(write).transpose()?;
-        Segment::open(&write(sheets.rows)?, lists.as_ref())
+        let files = sheets.try_map(|_, sheet| write_and_map(tempfile::tempfile_in(dir)?, sheet))?;
+        Segment::open(&files)
     }
 }
 

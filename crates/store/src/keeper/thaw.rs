@@ -8,7 +8,7 @@ use super::Keeper;
 use super::cold::{ColdError, Unreachable};
 use crate::catalog::{CatalogError, SegmentEntry};
 use crate::ingest::chain;
-use crate::segment::{Segment, SegmentError, Sheets, thaw};
+use crate::segment::{Segment, SegmentError, Sheets, Sparsity, thaw};
 
 /// Why a cold segment can't be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,8 @@ impl Keeper {
             ColdError::Unreachable(error) => ThawError::Unreachable(error),
         })?;
         let scratch = self.files.scratch().map_err(SegmentError::from);
-        let thawed = scratch.and_then(|scratch| thaw(rows, lists, Some(&scratch)));
+        let thawed =
+            scratch.and_then(|scratch| thaw(rows, lists, Some(&scratch), Sparsity::DEFAULT));
         thawed.map_err(|error| ThawError::of(error, self.files.dir()))
     }
 }

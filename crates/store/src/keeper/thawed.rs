@@ -11,7 +11,7 @@ use perflab_log::create_dir;
 
 use super::scratch::write_and_map;
 use super::thaw::ThawError;
-use crate::segment::{Segment, Sheets};
+use crate::segment::{Segment, SegmentFile, Sheets};
 
 #[derive(Debug)]
 pub(super) struct Thawed {
@@ -127,22 +127,18 @@ impl Thawed {
         create_dir(&self.dir, 0o700).map_err(failed)?;
         // Not written over: someone may still look at it.
         self.remove(id).map_err(failed)?;
-        let [rows, lists] = self.paths(id);
-        let create = |path: &Path| {
-            File::options().read(true).write(true).create_new(true).open(path).map_err(failed)
-        };
-        let write = |path: &Path, sheet| {
-            let written = write_and_map(create(path)?, sheet);
+        let files = sheets.try_map(|file, sheet| {
+            let path = self.path(id, file);
+            let created = File::options().read(true).write(true).create_new(true).open(path);
+            let written = write_and_map(created.map_err(failed)?, sheet);
             written.map_err(|error| ThawError::of(error, &self.dir))
-        };
-        let lists = sheets.lists.map(|sheet| write(&lists, sheet)).transpose()?;
-        let rows = write(&rows, sheets.rows)?;
-        Segment::open(&rows, lists.as_ref()).map_err(|error| ThawError::Damaged(error.to_string()))
+        })?;
+        Segment::open(&files).map_err(|error| ThawError::Damaged(error.to_string()))
     }
 
     fn remove(&self, id: u64) -> io::Result<()> {
-        for path in self.paths(id) {
-            match fs::remove_file(path) {
+        for file in SegmentFile::ALL {
+            match fs::remove_file(self.path(id, file)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -150,7 +146,7 @@ impl Thawed {
         Ok(())
     }
 
-    fn paths(&self, id: u64) -> [PathBuf; 2] {
-        ["arrow", "lists.arrow"].map(|kind| self.dir.join(format!("{id}.{kind}")))
+    fn path(&self, id: u64, file: SegmentFile) -> PathBuf {
+        self.dir.join(format!("{id}.{}", file.extension()))
     }
 }

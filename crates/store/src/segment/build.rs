@@ -4,91 +4,91 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, DictionaryArray, Float64Array, ListArray, PrimitiveArray,
-    TimestampNanosecondArray,
+    ArrayRef, DictionaryArray, Float64Array, PrimitiveArray, TimestampNanosecondArray,
 };
-use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
-    ArrowDictionaryKeyType, ArrowPrimitiveType, Field, Int8Type, Int16Type, Int32Type, Int64Type,
+    ArrowDictionaryKeyType, ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type,
     UInt8Type, UInt16Type, UInt32Type,
 };
 use perflab_model::Kind;
 
 use super::dictionary::{Entries, Joined, Union};
-use super::file::{Encoded, Sheet, Shelf};
+use super::file::{Encoded, Sheet, Sheets, Shelf, list_array};
+use super::layout::{Layout, Present};
 use super::meta::MetaKind;
 use super::source::{ListUnion, NULL, Source, SourceColumn};
-use super::{ColumnData, ROWS_MAX, SegmentError};
-
-/// The bytes of a segment that was made.
-#[derive(Debug, Clone)]
-pub struct Built {
-    pub rows: Buffer,
-    /// Where it has columns of lists.
-    pub lists: Option<Buffer>,
-}
-
-/// The files of a segment, ready to be written.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Sheets {
-    pub(crate) rows: Sheet,
-    /// Where it has columns of lists.
-    pub(crate) lists: Option<Sheet>,
-}
-
-impl Sheets {
-    pub(crate) fn into_bytes(self) -> Result<Built, SegmentError> {
-        let lists = self.lists.map(Sheet::into_bytes).transpose()?;
-        Ok(Built { rows: self.rows.into_bytes()?, lists })
-    }
-}
+use super::{Built, ROWS_MAX, SegmentError, Sparsity};
 
 /// Makes one segment of all rows of the sources; rows with the same time keep their order.
 pub fn build(sources: &[Source<'_>]) -> Result<Built, SegmentError> {
-    lay_out(sources, None)?.into_bytes()
+    build_with(sources, Sparsity::DEFAULT)
+}
+
+/// As [`build`], with other columns sparse.
+pub fn build_with(sources: &[Source<'_>], sparsity: Sparsity) -> Result<Built, SegmentError> {
+    lay_out(sources, None, sparsity)?.into_bytes()
 }
 
 /// As [`build`], but nothing is written yet. With a shelf, only a few columns are in memory at a
-/// time.
+/// time, and the sparse ones.
 pub(crate) fn lay_out(
     sources: &[Source<'_>],
     shelf: Option<&dyn Shelf>,
+    sparsity: Sparsity,
 ) -> Result<Sheets, SegmentError> {
     let (rows, times) = Rows::new(sources)?;
-    let mut columns = vec![encode_times(times).shelved(shelf)?];
+    let mut layout = Layout::new(times.len(), shelf, sparsity);
+    layout.add(encode_times(times))?;
     let mut names = BTreeSet::new();
     sources.iter().for_each(|source| source.add_columns(&mut names));
     let (mut lists, mut list_ids) = (ListUnion::default(), HashMap::new());
     for key in names.iter().filter(|(_, kind)| matches!(kind, Kind::Set | Kind::Vector)) {
         list_ids.insert(key, rows.list_ids(&key.0, key.1, &mut lists)?);
     }
-    columns.push(encode_weights(&rows.weights()?).shelved(shelf)?);
+    let has_lists = !list_ids.is_empty();
+    layout.add(encode_weights(&rows.weights()?))?;
     for key @ (name, kind) in &names {
-        let column = match kind {
-            Kind::Int => {
-                let (values, valid) = rows.ints(name)?;
-                encode_ints(name, &values, &valid)
-            }
-            Kind::Float => encode_floats(name, rows.floats(name)?),
+        match kind {
+            Kind::Int => layout.add_ints(name, rows.ints(name)?)?,
+            Kind::Float => layout.add_floats(name, rows.floats(name)?)?,
             Kind::String => {
                 let (codes, strings) = rows.strings(name)?;
-                encode_strings(name, &codes, strings)?
+                layout.add_strings(name, codes, strings)?;
             }
-            Kind::Set | Kind::Vector => encode_list_ids(name, *kind, &list_ids[key], lists.len()),
-        };
-        columns.push(column.shelved(shelf)?);
+            Kind::Set | Kind::Vector => {
+                let ids = list_ids.remove(key).unwrap_or_default();
+                layout.add_lists(name, *kind, ids, lists.len())?;
+            }
+        }
     }
     let ListUnion { items, codes, ends, .. } = lists;
-    let lists = (!list_ids.is_empty()).then(|| encode_lists(items, codes, ends)).transpose()?;
-    Ok(Sheets { rows: Sheet::new(rows.len(), columns), lists })
+    layout.finish(has_lists.then(|| encode_lists(items, codes, ends)).transpose()?)
+}
+
+/// Where the rows of a source are in the segment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'r> {
+    /// How many rows other sources have before it.
+    before: usize,
+    /// Of the rows of all sources; `None` when they are sorted already.
+    places: Option<&'r [u32]>,
+}
+
+impl Places<'_> {
+    #[inline]
+    pub(super) fn of(self, row: usize) -> u32 {
+        let row = self.before + row;
+        // There are fewer than 32 bits count.
+        self.places.map_or_else(|| u32::try_from(row).unwrap_or(NULL), |places| places[row])
+    }
 }
 
 /// The rows of all sources, one source after the other.
 struct Rows<'s, 'a> {
     sources: &'s [Source<'a>],
-    len: usize,
-    /// Where the rows of the segment are among them; `None` when they are sorted already.
-    order: Option<Vec<u32>>,
+    /// Where each of them is in the segment; `None` when they are sorted already.
+    places: Option<Vec<u32>>,
 }
 
 impl<'s, 'a> Rows<'s, 'a> {
@@ -102,81 +102,68 @@ impl<'s, 'a> Rows<'s, 'a> {
         for source in sources {
             times.extend_from_slice(source.times()?);
         }
-        let order = (!times.is_sorted()).then(|| {
+        let places = (!times.is_sorted()).then(|| {
             let mut order: Vec<u32> = (0_u32..).take(len).collect();
             order.sort_by_key(|&row| times[row as usize]);
-            order
+            let mut places = vec![0; len];
+            (0..).zip(order).for_each(|(place, row)| places[row as usize] = place);
+            places
         });
         times.sort_unstable();
-        Ok((Self { sources, len, order }, times))
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn sorted<T: Copy>(&self, values: Vec<T>) -> Vec<T> {
-        match &self.order {
-            None => values,
-            Some(order) => order.iter().map(|&row| values[row as usize]).collect(),
-        }
+        Ok((Self { sources, places }, times))
     }
 
     fn weights(&self) -> Result<Vec<f64>, SegmentError> {
-        let mut weights = Vec::with_capacity(self.len());
+        let mut weights = Vec::new();
         for source in self.sources {
             source.append_weights(&mut weights)?;
         }
-        Ok(self.sorted(weights))
+        let Some(places) = &self.places else { return Ok(weights) };
+        let mut sorted = vec![0.0; weights.len()];
+        for (weight, &place) in weights.into_iter().zip(places) {
+            sorted[place as usize] = weight;
+        }
+        Ok(sorted)
     }
 
-    /// What each source has of a column, with its number of rows.
-    fn parts(
+    /// Shows what each source has of a column, and where the rows of the source go.
+    fn each(
         &self,
         name: &str,
         kind: Kind,
-    ) -> Result<Vec<(usize, Option<SourceColumn<'a>>)>, SegmentError> {
-        let parts = self.sources.iter();
-        parts.map(|source| Ok((source.rows(), source.column(name, kind)?))).collect()
-    }
-
-    /// Values, and which of them are not null.
-    fn ints(&self, name: &str) -> Result<(Vec<i64>, Vec<bool>), SegmentError> {
-        let mut values = Vec::with_capacity(self.len());
-        let mut valid = Vec::with_capacity(self.len());
-        for (rows, column) in self.parts(name, Kind::Int)? {
-            for row in 0..rows {
-                let value = column.and_then(|column| column.int(row));
-                values.push(value.unwrap_or(0));
-                valid.push(value.is_some());
+        mut see: impl FnMut(SourceColumn<'a>, Places<'_>),
+    ) -> Result<(), SegmentError> {
+        let mut before = 0;
+        for source in self.sources {
+            if let Some(column) = source.column(name, kind)? {
+                see(column, Places { before, places: self.places.as_deref() });
             }
+            before += source.rows();
         }
-        Ok((self.sorted(values), self.sorted(valid)))
+        Ok(())
     }
 
-    /// NaN for null.
-    fn floats(&self, name: &str) -> Result<Vec<f64>, SegmentError> {
-        let mut values = Vec::with_capacity(self.len());
-        for (rows, column) in self.parts(name, Kind::Float)? {
-            values.extend((0..rows).map(|row| column.map_or(f64::NAN, |c| c.float(row))));
-        }
-        Ok(self.sorted(values))
+    fn ints(&self, name: &str) -> Result<Present<i64>, SegmentError> {
+        let mut present = Present::default();
+        self.each(name, Kind::Int, |column, places| {
+            column.ints(|row, value| present.push(places.of(row), value));
+        })?;
+        Ok(present)
+    }
+
+    fn floats(&self, name: &str) -> Result<Present<f64>, SegmentError> {
+        let mut present = Present::default();
+        self.each(name, Kind::Float, |column, places| {
+            column.floats(|row, value| present.push(places.of(row), value));
+        })?;
+        Ok(present)
     }
 
     /// Codes, and the strings they stand for.
-    fn strings(&self, name: &str) -> Result<(Vec<u32>, Entries), SegmentError> {
-        let mut joined = Joined::with_capacity(self.len());
-        for (rows, column) in self.parts(name, Kind::String)? {
-            match column {
-                Some(SourceColumn::Batch(column)) => joined.push_batch(column, rows),
-                Some(SourceColumn::Segment(ColumnData::String { codes, strings }, _)) => {
-                    joined.push_segment((0..rows).map(|row| codes.get(row)), strings);
-                }
-                Some(SourceColumn::Segment(..)) | None => joined.push_nulls(rows),
-            }
-        }
-        let (codes, strings) = joined.finish()?;
-        Ok((self.sorted(codes), strings))
+    fn strings(&self, name: &str) -> Result<(Present<u32>, Entries), SegmentError> {
+        let mut joined = Joined::default();
+        self.each(name, Kind::String, |column, places| joined.push(column, places))?;
+        joined.finish()
     }
 
     fn list_ids(
@@ -184,15 +171,12 @@ impl<'s, 'a> Rows<'s, 'a> {
         name: &str,
         kind: Kind,
         lists: &mut ListUnion<'a>,
-    ) -> Result<Vec<u32>, SegmentError> {
-        let mut ids = Vec::with_capacity(self.len());
-        for (rows, column) in self.parts(name, kind)? {
-            match column {
-                Some(column) => lists.append(column, rows, &mut ids),
-                None => ids.resize(ids.len() + rows, NULL),
-            }
-        }
-        Ok(self.sorted(ids))
+    ) -> Result<Present<u32>, SegmentError> {
+        let mut present = Present::default();
+        self.each(name, kind, |column, places| {
+            lists.of_column(column, |row, id| present.push(places.of(row), id));
+        })?;
+        Ok(present)
     }
 }
 
@@ -280,14 +264,8 @@ pub(super) fn encode_lists(
     ends: Vec<usize>,
 ) -> Result<Sheet, SegmentError> {
     let items = items.sort(&mut codes)?;
-    let items = dictionary(&codes, items)?;
-    let starts = std::iter::once(0).chain(ends);
-    let offsets: Option<Vec<i32>> = starts.map(|end| i32::try_from(end).ok()).collect();
-    let offsets = offsets.ok_or(SegmentError::TooMuchText)?;
-    let rows = offsets.len() - 1;
-    let field = Arc::new(Field::new("item", items.data_type().clone(), false));
-    let array = ListArray::new(field, OffsetBuffer::new(offsets.into()), Arc::clone(&items), None);
-    let column = Encoded::new("items", MetaKind::Vector, Arc::new(array), None);
+    let (items, rows) = (dictionary(&codes, items)?, ends.len());
+    let column = Encoded::new("items", MetaKind::Vector, list_array(ends, items)?, None);
     Ok(Sheet::new(rows, vec![column.with_child("item", MetaKind::Items)]))
 }
 
@@ -368,7 +346,7 @@ fn nulls(valid: impl ExactSizeIterator<Item = bool>) -> Option<NullBuffer> {
     (nulls.null_count() > 0).then_some(nulls)
 }
 
-fn float_range(values: impl Iterator<Item = f64>) -> Option<(String, String)> {
+pub(super) fn float_range(values: impl Iterator<Item = f64>) -> Option<(String, String)> {
     let (mut least, mut most, mut any) = (f64::INFINITY, f64::NEG_INFINITY, false);
     for value in values {
         (least, most, any) = (least.min(value), most.max(value), true);

@@ -11,7 +11,7 @@ use perflab_model::Kind;
 
 use super::image::crc_of;
 use super::meta::{ColumnMeta, MetaKind};
-use super::{ListTable, SegmentError, SharedTrie, Vocabulary, Way, damaged};
+use super::{ListTable, PerFile, SegmentError, SharedTrie, Sparse, Vocabulary, Way, damaged};
 
 /// A column as it lies in the file.
 #[derive(Debug, Clone)]
@@ -99,8 +99,7 @@ impl RawColumn {
         let placeholders = usize::from(self.meta.nulls > 0);
         let offsets = (offsets.len() / size_of::<i32>()).saturating_sub(placeholders);
         let offsets = self.typed::<i32>(3, offsets)?;
-        let text = self.file.slice_with_length(text.start, text.len());
-        Ok(Strings { offsets, text })
+        Ok(Strings::new(offsets, self.file.slice_with_length(text.start, text.len())))
     }
 }
 
@@ -133,19 +132,16 @@ impl Codes {
         }
     }
 
-    /// Which of so many codes rows have, ascending.
-    fn used(&self, count: usize) -> Arc<[u32]> {
-        fn mark<C: Copy + Into<u32>>(codes: &[C], mut used: Vec<bool>) -> Vec<bool> {
+    /// Marks the codes that are there.
+    fn mark(&self, used: &mut [bool]) {
+        fn mark<C: Copy + Into<u32>>(codes: &[C], used: &mut [bool]) {
             codes.iter().for_each(|&code| used[code.into() as usize] = true);
-            used
         }
-        let none = vec![false; count];
-        let used = match self {
-            Self::U8(codes) => mark(codes, none),
-            Self::U16(codes) => mark(codes, none),
-            Self::U32(codes) => mark(codes, none),
-        };
-        (0..).zip(used).filter(|(_, is_used)| *is_used).map(|(code, _)| code).collect()
+        match self {
+            Self::U8(codes) => mark(codes, used),
+            Self::U16(codes) => mark(codes, used),
+            Self::U32(codes) => mark(codes, used),
+        }
     }
 }
 
@@ -224,11 +220,16 @@ pub(super) fn read_weights(raw: &RawColumn, rows: usize) -> Result<Weights, Segm
 /// Distinct strings, sorted by their bytes; a string's code is its position.
 #[derive(Debug, Clone)]
 pub struct Strings {
+    /// Places in `text`, the first of which is not 0 where other columns have theirs before it.
     offsets: ScalarBuffer<i32>,
     text: Buffer,
 }
 
 impl Strings {
+    pub(super) fn new(offsets: ScalarBuffer<i32>, text: Buffer) -> Self {
+        Self { offsets, text }
+    }
+
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
@@ -253,13 +254,16 @@ impl Strings {
     }
 
     /// Where each string begins in [`text`](Self::text), and where the last one ends.
-    pub fn offsets(&self) -> &[i32] {
-        &self.offsets
+    pub fn offsets(&self) -> impl Iterator<Item = usize> {
+        let first = self.offsets.first().copied().unwrap_or(0);
+        self.offsets.iter().map(move |offset| usize::try_from(offset - first).unwrap_or(0))
     }
 
     /// All strings, one after the other: a part of the segment's bytes.
-    pub fn text(&self) -> &Buffer {
-        &self.text
+    pub fn text(&self) -> Buffer {
+        let start = self.offsets.first().and_then(|&first| usize::try_from(first).ok());
+        let start = start.unwrap_or(0).min(self.text.len());
+        self.text.slice(start)
     }
 
     /// In the order of their codes.
@@ -314,12 +318,40 @@ pub enum ColumnData {
 /// the column.
 type Numbers<T> = OnceLock<(Arc<T>, Arc<[u32]>)>;
 
+/// The values of a column as they lie in their file.
+#[derive(Debug, Clone)]
+pub enum Stored {
+    /// One, or null, for every row.
+    Dense(ColumnData),
+    /// Those that are not null.
+    Sparse(Sparse),
+}
+
+impl Stored {
+    /// Of every row, or of those that have one.
+    pub fn values(&self) -> &ColumnData {
+        match self {
+            Self::Dense(data) => data,
+            Self::Sparse(sparse) => sparse.values(),
+        }
+    }
+
+    /// Where the value of a row is among the values; `None` when it is null, and they have none for
+    /// that.
+    pub fn place(&self, row: usize) -> Option<usize> {
+        match self {
+            Self::Dense(_) => Some(row),
+            Self::Sparse(sparse) => sparse.rows().binary_search(&u32::try_from(row).ok()?).ok(),
+        }
+    }
+}
+
 /// A named column of one kind.
 #[derive(Debug, Clone)]
 pub struct SegmentColumn {
     raw: RawColumn,
     kind: Kind,
-    data: ColumnData,
+    stored: Stored,
     /// The numbers of its strings, and whose they are.
     ids: Arc<Numbers<Vocabulary>>,
     /// Those of its lists, by the way that they are read.
@@ -330,8 +362,32 @@ pub struct SegmentColumn {
 }
 
 impl SegmentColumn {
-    pub(super) fn set_read_ahead(&mut self, ahead: &Arc<dyn ReadAhead>) {
-        self.raw.ahead = Some(Arc::clone(ahead));
+    pub(super) fn new(raw: RawColumn, stored: Stored) -> Result<Self, SegmentError> {
+        let kind = match raw.meta.kind {
+            MetaKind::Int => Kind::Int,
+            MetaKind::Float => Kind::Float,
+            MetaKind::String => Kind::String,
+            MetaKind::Set => Kind::Set,
+            MetaKind::Vector => Kind::Vector,
+            MetaKind::Time | MetaKind::Weight | MetaKind::Items => return of_its_own_kind(&raw),
+        };
+        Ok(Self {
+            raw,
+            kind,
+            stored,
+            ids: Arc::default(),
+            lists: Arc::default(),
+            lists_used: Arc::default(),
+            items_used: Arc::default(),
+        })
+    }
+
+    /// Has it read from its file before it is touched for the first time.
+    pub(super) fn set_read_ahead(&mut self, files: &PerFile<Arc<dyn ReadAhead>>) {
+        self.raw.ahead = match &self.stored {
+            Stored::Dense(_) => Some(Arc::clone(&files.rows)),
+            Stored::Sparse(_) => files.sparse.clone(),
+        };
     }
 
     pub fn name(&self) -> &str {
@@ -343,13 +399,35 @@ impl SegmentColumn {
     }
 
     pub(super) fn is_list(&self) -> bool {
-        matches!(self.data, ColumnData::List { .. })
+        matches!(self.kind, Kind::Set | Kind::Vector)
     }
 
-    /// The values, once their checksum has been found right.
-    pub fn data(&self) -> Result<&ColumnData, SegmentError> {
-        self.raw.check()?;
-        Ok(&self.data)
+    /// Checks the column's bytes, the first time.
+    pub fn check(&self) -> Result<(), SegmentError> {
+        self.raw.check()
+    }
+
+    /// The values, once their checksum has been found right: one, or null, for every row. Those of
+    /// a sparse column are laid out anew each time.
+    pub fn data(&self) -> Result<ColumnData, SegmentError> {
+        Ok(match self.stored()? {
+            Stored::Dense(data) => data.clone(),
+            Stored::Sparse(sparse) => sparse.spread(),
+        })
+    }
+
+    /// The values as they lie in their file, once their checksum has been found right.
+    pub fn stored(&self) -> Result<&Stored, SegmentError> {
+        self.check()?;
+        Ok(&self.stored)
+    }
+
+    /// The dictionary of a column of strings; `None` for others.
+    pub fn strings(&self) -> Result<Option<&Strings>, SegmentError> {
+        match self.stored()?.values() {
+            ColumnData::String { strings, .. } => Ok(Some(strings)),
+            ColumnData::Int { .. } | ColumnData::Float { .. } | ColumnData::List { .. } => Ok(None),
+        }
     }
 
     /// How many rows are null.
@@ -360,7 +438,7 @@ impl SegmentColumn {
     /// The number of each code of a column of strings in the vocabulary of its dataset, and last
     /// that of null; `None` for other columns, and when the vocabulary has given up.
     pub fn ids(&self, vocabulary: &Arc<Vocabulary>) -> Result<Option<Arc<[u32]>>, SegmentError> {
-        let ColumnData::String { strings, .. } = self.data()? else { return Ok(None) };
+        let Some(strings) = self.strings()? else { return Ok(None) };
         if let Some((whose, ids)) = self.ids.get()
             && Arc::ptr_eq(whose, vocabulary)
         {
@@ -382,7 +460,9 @@ impl SegmentColumn {
         lists: &ListTable,
         trie: &Arc<SharedTrie>,
     ) -> Result<Option<Arc<[u32]>>, SegmentError> {
-        let ColumnData::List { ids } = self.data()? else { return Ok(None) };
+        if !self.is_list() {
+            return Ok(None);
+        }
         let known = match trie.way() {
             Way::Forward => &self.lists[0],
             Way::Backward => &self.lists[1],
@@ -393,7 +473,7 @@ impl SegmentColumn {
             return Ok((!trie.is_given_up()).then(|| Arc::clone(numbers)));
         }
         lists.check()?;
-        let numbers = trie.numbers(lists, self.lists_used(ids, lists));
+        let numbers = trie.numbers(lists, self.lists_used(lists)?);
         if let Some(numbers) = &numbers {
             // Someone else may have been faster, with the same.
             let _same = known.set((Arc::clone(trie), Arc::clone(numbers)));
@@ -402,22 +482,31 @@ impl SegmentColumn {
     }
 
     /// The ids of the lists of a column that its rows have, ascending, that of null included: the
-    /// segment's table has those of all columns, so that tags are among far more stacks.
-    pub fn lists_used(&self, ids: &Codes, lists: &ListTable) -> &[u32] {
-        self.lists_used.get_or_init(|| ids.used(lists.len() + 1))
+    /// segment's table has those of all columns, so that tags are among far more stacks. None for
+    /// other columns.
+    pub fn lists_used(&self, lists: &ListTable) -> Result<&[u32], SegmentError> {
+        let stored = self.stored()?;
+        Ok(self.lists_used.get_or_init(|| {
+            let mut used = vec![false; lists.len() + 1];
+            if let ColumnData::List { ids } = stored.values() {
+                ids.mark(&mut used);
+                used[lists.len()] |= self.nulls() > 0;
+            }
+            positions(&used)
+        }))
     }
 
     /// The codes of the items of a column's lists, ascending; the segment's table has those of all
     /// columns.
-    pub fn items_used(&self, ids: &Codes, lists: &ListTable) -> &[u32] {
-        self.items_used.get_or_init(|| {
+    pub fn items_used(&self, lists: &ListTable) -> Result<&[u32], SegmentError> {
+        let used = self.lists_used(lists)?;
+        Ok(self.items_used.get_or_init(|| {
             let mut is_used = vec![false; lists.items().len()];
-            let used = self.lists_used(ids, lists).iter();
-            for &id in used.filter(|&&id| (id as usize) < lists.len()) {
+            for &id in used.iter().filter(|&&id| (id as usize) < lists.len()) {
                 lists.codes(id).for_each(|code| is_used[code as usize] = true);
             }
-            (0..).zip(is_used).filter(|(_, is_used)| *is_used).map(|(code, _)| code).collect()
-        })
+            positions(&is_used)
+        }))
     }
 
     /// The smallest and the largest value of a column of integers that has any.
@@ -436,31 +525,27 @@ impl SegmentColumn {
     }
 }
 
+/// Where it is true, ascending.
+fn positions(of: &[bool]) -> Arc<[u32]> {
+    (0..).zip(of).filter(|(_, is_true)| **is_true).map(|(position, _)| position).collect()
+}
+
+pub(super) fn of_its_own_kind<T>(raw: &RawColumn) -> Result<T, SegmentError> {
+    damaged(format!("column `{}` is of a kind of its own", raw.meta.name))
+}
+
+/// Reads a column that has a value, or null, for every row.
 pub(super) fn read_column(raw: RawColumn, rows: usize) -> Result<SegmentColumn, SegmentError> {
-    let (kind, data) = match raw.meta.kind {
+    let data = match raw.meta.kind {
         MetaKind::Int => {
-            let data =
-                ColumnData::Int { values: Ints::read(&raw, rows)?, validity: raw.validity(rows)? };
-            (Kind::Int, data)
+            ColumnData::Int { values: Ints::read(&raw, rows)?, validity: raw.validity(rows)? }
         }
-        MetaKind::Float => (Kind::Float, ColumnData::Float { values: raw.values(rows)? }),
+        MetaKind::Float => ColumnData::Float { values: raw.values(rows)? },
         MetaKind::String => {
-            let codes = Codes::read(&raw, rows)?;
-            (Kind::String, ColumnData::String { codes, strings: raw.strings()? })
+            ColumnData::String { codes: Codes::read(&raw, rows)?, strings: raw.strings()? }
         }
-        MetaKind::Set => (Kind::Set, ColumnData::List { ids: Codes::read(&raw, rows)? }),
-        MetaKind::Vector => (Kind::Vector, ColumnData::List { ids: Codes::read(&raw, rows)? }),
-        MetaKind::Time | MetaKind::Weight | MetaKind::Items => {
-            return damaged(format!("column `{}` is of a kind of its own", raw.meta.name));
-        }
+        MetaKind::Set | MetaKind::Vector => ColumnData::List { ids: Codes::read(&raw, rows)? },
+        MetaKind::Time | MetaKind::Weight | MetaKind::Items => return of_its_own_kind(&raw),
     };
-    Ok(SegmentColumn {
-        raw,
-        kind,
-        data,
-        ids: Arc::default(),
-        lists: Arc::default(),
-        lists_used: Arc::default(),
-        items_used: Arc::default(),
-    })
+    SegmentColumn::new(raw, Stored::Dense(data))
 }

@@ -14,7 +14,9 @@ use arrow::datatypes::Int32Type;
 use foldhash::fast::RandomState;
 use perflab_model::batch::{Column, Data};
 
-use super::source::{NULL, Translation};
+use super::build::Places;
+use super::layout::Present;
+use super::source::{NULL, SourceColumn, Translation};
 use super::{SegmentError, Strings};
 
 /// Distinct strings, numbered as they come.
@@ -33,31 +35,29 @@ impl<'a> Union<'a> {
         })
     }
 
-    /// Appends the codes of a column of strings, translated into numbers.
-    pub(super) fn append_column(&mut self, column: &'a Column, into: &mut Vec<u32>) {
+    /// Shows each row of a column of strings that has a value, and its number.
+    pub(super) fn of_column(&mut self, column: &'a Column, mut see: impl FnMut(usize, u32)) {
         let Data::String(codes, dictionary) = column.data() else { return };
         let mut known = Translation::new(dictionary.len());
-        let valid = column.validity();
-        into.extend(codes.iter().enumerate().map(|(row, &code)| {
-            if !valid.is_valid(row) {
-                return NULL;
-            }
-            known.get(code, || self.intern(dictionary.get(code)))
-        }));
+        for row in column.validity().valid() {
+            let code = codes[row];
+            see(row, known.get(code, || self.intern(dictionary.get(code))));
+        }
     }
 
-    /// Appends the codes of an array, translated into numbers.
-    pub(super) fn append_array(
+    /// Shows each row of an array that has a value, and its number.
+    pub(super) fn of_array(
         &mut self,
         array: &'a DictionaryArray<Int32Type>,
-        into: &mut Vec<u32>,
+        mut see: impl FnMut(usize, u32),
     ) {
         let strings = array.values().as_string::<i32>();
         let mut known = Translation::new(strings.len());
-        into.extend(array.keys().iter().map(|key| {
-            let Some(key) = key.map(i32::cast_unsigned) else { return NULL };
-            known.get(key, || self.intern(strings.value(key as usize)))
-        }));
+        for (row, key) in array.keys().iter().enumerate() {
+            if let Some(key) = key.map(i32::cast_unsigned) {
+                see(row, known.get(key, || self.intern(strings.value(key as usize))));
+            }
+        }
     }
 
     /// The strings sorted; numbers become places in that order.
@@ -80,15 +80,14 @@ impl<'a> Union<'a> {
 }
 
 fn translate(codes: &mut [u32], places: &[u32]) {
-    for code in codes.iter_mut().filter(|code| **code != NULL) {
-        *code = places[*code as usize];
-    }
+    codes.iter_mut().for_each(|code| *code = places[*code as usize]);
 }
 
-/// Codes of a column, source after source, each into a dictionary of its own so far.
+/// The values of a column of strings, source after source, each as codes of a dictionary of its
+/// own so far.
 #[derive(Debug, Default)]
 pub(super) struct Joined<'a> {
-    codes: Vec<u32>,
+    present: Present<u32>,
     /// Of the rows of all batches.
     union: Union<'a>,
     /// Which dictionary the codes are of, up to where.
@@ -102,34 +101,28 @@ enum Whose<'a> {
 }
 
 impl<'a> Joined<'a> {
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { codes: Vec::with_capacity(rows), ..Self::default() }
+    /// The column of a source, whose rows are at these places.
+    pub(super) fn push(&mut self, column: SourceColumn<'a>, places: Places<'_>) {
+        let Self { present, union, parts } = self;
+        let whose = match column {
+            SourceColumn::Batch(column) => {
+                union.of_column(column, |row, number| present.push(places.of(row), number));
+                Whose::Union
+            }
+            SourceColumn::Segment { .. } => {
+                let Some(strings) = column.codes(|row, code| present.push(places.of(row), code))
+                else {
+                    return;
+                };
+                Whose::Segment(strings)
+            }
+        };
+        parts.push((whose, present.values.len()));
     }
 
-    /// The column of a batch, which may have fewer than `rows` rows.
-    pub(super) fn push_batch(&mut self, column: &'a Column, rows: usize) {
-        let end = self.codes.len() + rows;
-        self.union.append_column(column, &mut self.codes);
-        self.codes.resize(end, NULL);
-        self.parts.push((Whose::Union, end));
-    }
-
-    /// Codes of a segment; those that are not of its dictionary are null.
-    pub(super) fn push_segment(&mut self, codes: impl Iterator<Item = u32>, strings: &'a Strings) {
-        let is_string = |code: &u32| (*code as usize) < strings.len();
-        self.codes.extend(codes.map(|code| Some(code).filter(is_string).unwrap_or(NULL)));
-        self.parts.push((Whose::Segment(strings), self.codes.len()));
-    }
-
-    pub(super) fn push_nulls(&mut self, rows: usize) {
-        let end = self.codes.len() + rows;
-        self.codes.resize(end, NULL);
-        self.parts.push((Whose::Union, end));
-    }
-
-    /// One code for each row, and the strings that they stand for.
-    pub(super) fn finish(self) -> Result<(Vec<u32>, Entries), SegmentError> {
-        let Self { mut codes, union, parts } = self;
+    /// One code for each value, and the strings that they stand for.
+    pub(super) fn finish(self) -> Result<(Present<u32>, Entries), SegmentError> {
+        let Self { mut present, union, parts } = self;
         let (strings, union_places) = union.sorted();
         let segments = parts.iter().filter_map(|(whose, _)| match whose {
             Whose::Segment(strings) => Some(Sorted::Segment(strings)),
@@ -141,15 +134,14 @@ impl<'a> Joined<'a> {
         translate(&mut union_to, &places.pop().unwrap_or_default());
         let (mut start, mut segments) = (0, places.into_iter());
         for (whose, end) in parts {
+            let codes = &mut present.values[start..end];
             match whose {
-                Whose::Union => translate(&mut codes[start..end], &union_to),
-                Whose::Segment(_) => {
-                    translate(&mut codes[start..end], &segments.next().unwrap_or_default());
-                }
+                Whose::Union => translate(codes, &union_to),
+                Whose::Segment(_) => translate(codes, &segments.next().unwrap_or_default()),
             }
             start = end;
         }
-        Ok((codes, entries))
+        Ok((present, entries))
     }
 }
 
@@ -181,7 +173,7 @@ impl<'a> Sorted<'a> {
 
 /// Each string once, and for each source the places of its strings among them.
 fn merge(sources: &[Sorted<'_>]) -> Result<(Entries, Vec<Vec<u32>>), SegmentError> {
-    let mut entries = Entries::new();
+    let mut entries = Entries::default();
     let mut places: Vec<_> =
         sources.iter().map(|source| Vec::<u32>::with_capacity(source.len())).collect();
     let firsts = sources.iter().enumerate();
@@ -201,7 +193,8 @@ fn merge(sources: &[Sorted<'_>]) -> Result<(Entries, Vec<Vec<u32>>), SegmentErro
     Ok((entries, places))
 }
 
-/// The entries of a dictionary: distinct strings, sorted by their bytes.
+/// The entries of a dictionary: distinct strings, sorted by their bytes; or of several, one after
+/// the other.
 #[derive(Debug)]
 pub(super) struct Entries {
     /// Where each begins in `text`, and where the last one ends.
@@ -209,14 +202,16 @@ pub(super) struct Entries {
     text: Vec<u8>,
 }
 
-impl Entries {
-    fn new() -> Self {
+impl Default for Entries {
+    fn default() -> Self {
         Self { offsets: vec![0], text: Vec::new() }
     }
+}
 
+impl Entries {
     /// Of strings that are sorted and different from each other.
     pub(super) fn of<'a>(strings: impl IntoIterator<Item = &'a str>) -> Result<Self, SegmentError> {
-        let mut entries = Self::new();
+        let mut entries = Self::default();
         strings.into_iter().try_for_each(|string| entries.push(string.as_bytes()))?;
         Ok(entries)
     }
@@ -226,6 +221,11 @@ impl Entries {
         self.offsets.push(end.map_err(|_too_large| SegmentError::TooMuchText)?);
         self.text.extend_from_slice(string);
         Ok(())
+    }
+
+    /// Adds the entries of another dictionary.
+    pub(super) fn append(&mut self, other: &Self) -> Result<(), SegmentError> {
+        (0..other.len()).filter_map(|place| other.get(place)).try_for_each(|one| self.push(one))
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,14 +5,16 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
-use arrow::buffer::{Buffer, MutableBuffer};
+use arrow::array::{
+    Array, ArrayData, ArrayRef, ListArray, RecordBatch, RecordBatchOptions, make_array,
+};
+use arrow::buffer::{Buffer, MutableBuffer, OffsetBuffer};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::writer::FileWriter;
 
-use super::SegmentError;
 use super::image::{Messages, crc_of};
 use super::meta::{ColumnMeta, FileMeta, META_CRC_KEY, META_KEY, MetaKind, VERSION};
+use super::{Built, PerFile, SegmentError, sparse};
 
 /// A column that is ready to be written.
 #[derive(Debug)]
@@ -20,13 +22,6 @@ pub(super) struct Encoded {
     array: ArrayRef,
     /// Of the column, and of what is in it.
     metas: Vec<ColumnMeta>,
-}
-
-// The macro would move arrays, which are behind pointers.
-impl PartialEq for Encoded {
-    fn eq(&self, other: &Self) -> bool {
-        self.metas == other.metas && *self.array == *other.array
-    }
 }
 
 impl Encoded {
@@ -102,29 +97,58 @@ pub(crate) trait Output: Write {
 /// A file that is ready to be written.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Sheet {
+    /// Of the table in the file.
     rows: usize,
-    columns: Vec<Encoded>,
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+    /// Of what the file describes.
+    metas: Vec<ColumnMeta>,
+    form: Form,
+}
+
+/// What a file describes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    /// Its fields, children after their parents; beside it, a file of so many sparse columns.
+    Fields { sparse: usize },
+    /// Its rows, each of which is a sparse column.
+    Sparse,
 }
 
 impl Sheet {
     pub(super) fn new(rows: usize, columns: Vec<Encoded>) -> Self {
-        Self { rows, columns }
+        let mut taken = HashSet::new();
+        let fields = columns.iter().map(|column| column.field(&mut taken)).collect();
+        let (arrays, metas): (Vec<_>, Vec<_>) =
+            columns.into_iter().map(|column| (column.array, column.metas)).unzip();
+        Self { rows, fields, arrays, metas: metas.concat(), form: Form::Fields { sparse: 0 } }
+    }
+
+    /// Beside a file of sparse columns, if there is one.
+    pub(super) fn beside(self, sparse: Option<&Self>) -> Self {
+        Self { form: Form::Fields { sparse: sparse.map_or(0, |sparse| sparse.rows) }, ..self }
+    }
+
+    /// Of sparse columns, each of which is a row of this table.
+    pub(super) fn sparse(table: Vec<(&str, ArrayRef)>, metas: Vec<ColumnMeta>) -> Self {
+        let field =
+            |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), false);
+        let fields = table.iter().map(field).collect();
+        let arrays = table.into_iter().map(|(_, array)| array).collect();
+        Self { rows: metas.len(), fields, arrays, metas, form: Form::Sparse }
     }
 
     /// Writes the file.
     pub(crate) fn write<O: Output>(self, output: O) -> Result<O, SegmentError> {
-        let Self { rows, columns } = self;
-        let mut taken = HashSet::new();
-        let fields: Vec<Field> = columns.iter().map(|column| column.field(&mut taken)).collect();
+        let Self { rows, fields, arrays, metas, form } = self;
         let schema = Arc::new(Schema::new(fields));
-        let arrays = columns.iter().map(|column| Arc::clone(&column.array)).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?;
         let mut writer = FileWriter::try_new_buffered(output, &schema)?;
         writer.write(&batch)?;
         writer.flush()?;
-        let metas = columns.into_iter().flat_map(|column| column.metas).collect();
-        let description = describe(&writer.get_ref().get_ref().written()?, rows, metas)?;
+        drop(batch);
+        let description = describe(&writer.get_ref().get_ref().written()?, rows, metas, form)?;
         writer.write_metadata(META_CRC_KEY, crc32c::crc32c(description.as_bytes()).to_string());
         writer.write_metadata(META_KEY, description);
         writer.finish()?;
@@ -137,18 +161,45 @@ impl Sheet {
     }
 }
 
+/// The files of a segment, ready to be written.
+pub(crate) type Sheets = PerFile<Sheet>;
+
+impl Sheets {
+    pub(crate) fn into_bytes(self) -> Result<Built, SegmentError> {
+        self.try_map(|_, sheet| sheet.into_bytes())
+    }
+}
+
 /// What was written so far has no footer yet: this goes there.
 fn describe(
     bytes: &[u8],
     rows: usize,
     mut columns: Vec<ColumnMeta>,
+    form: Form,
 ) -> Result<String, SegmentError> {
     let messages = Messages::read(bytes)?;
-    for (column, ranges) in columns.iter_mut().zip(messages.buffers()?) {
+    let (parts, sparse) = match form {
+        Form::Fields { sparse } => (messages.buffers()?, sparse),
+        Form::Sparse => (sparse::parts(bytes, &messages, rows)?, 0),
+    };
+    for (column, ranges) in columns.iter_mut().zip(parts) {
         column.crc = crc_of(bytes, &ranges);
     }
-    let meta = FileMeta { version: VERSION, rows, head_crc: messages.head_crc, columns };
+    let head_crc = messages.head_crc;
+    let meta = FileMeta { version: VERSION, rows, head_crc, sparse, columns };
     Ok(serde_json::to_string(&meta).expect("names and numbers are always JSON"))
+}
+
+/// Lists of items up to each of `ends`.
+pub(super) fn list_array(
+    ends: impl IntoIterator<Item = usize>,
+    items: ArrayRef,
+) -> Result<ArrayRef, SegmentError> {
+    let starts = std::iter::once(0).chain(ends);
+    let offsets: Option<Vec<i32>> = starts.map(|end| i32::try_from(end).ok()).collect();
+    let offsets = OffsetBuffer::new(offsets.ok_or(SegmentError::TooMuchText)?.into());
+    let field = Arc::new(Field::new("item", items.data_type().clone(), false));
+    Ok(Arc::new(ListArray::try_new(field, offsets, items, None)?))
 }
 
 /// Bytes that begin at an address at which any value may begin.

@@ -11,7 +11,7 @@ use arrow::ipc::{self, Message, MessageHeader};
 
 use super::column::RawColumn;
 use super::meta::{FileMeta, META_CRC_KEY, META_KEY, VERSION};
-use super::{SegmentError, damaged};
+use super::{SegmentError, damaged, sparse};
 
 const MAGIC: &[u8] = b"ARROW1";
 /// Before the first message.
@@ -27,11 +27,19 @@ pub(super) struct Block {
     buffers: Vec<Range<usize>>,
 }
 
+/// A field of the schema.
+#[derive(Debug)]
+struct MessageField {
+    dictionary: Option<i64>,
+    /// How many buffers it has in a batch: text has one more.
+    buffers: usize,
+}
+
 /// What the messages of a file say.
 #[derive(Debug)]
 pub(super) struct Messages {
-    /// The dictionary of each field, in order, children after their parents.
-    dictionaries: Vec<Option<i64>>,
+    /// In order, children after their parents.
+    fields: Vec<MessageField>,
     blocks: Vec<Block>,
     pub(super) head_crc: u32,
 }
@@ -42,7 +50,7 @@ impl Messages {
         if !bytes.starts_with(MAGIC) {
             return damaged("it does not begin like an Arrow file");
         }
-        let mut messages = Self { dictionaries: Vec::new(), blocks: Vec::new(), head_crc: 0 };
+        let mut messages = Self { fields: Vec::new(), blocks: Vec::new(), head_crc: 0 };
         let mut at = PREFIX_BYTES;
         while let Some(head) = next_head(bytes, at)? {
             let header = &bytes[head.clone()];
@@ -88,35 +96,42 @@ impl Messages {
     }
 
     fn add_field(&mut self, field: &ipc::Field<'_>) {
-        self.dictionaries.push(field.dictionary().map(|dictionary| dictionary.id()));
+        let dictionary = field.dictionary().map(|dictionary| dictionary.id());
+        let is_text = dictionary.is_none() && field.type_type() == ipc::Type::Utf8;
+        self.fields.push(MessageField { dictionary, buffers: if is_text { 3 } else { 2 } });
         for child in field.children().into_iter().flatten() {
             self.add_field(&child);
         }
     }
 
-    /// The buffers of each field: its own two (validity, values), then its dictionary's three
-    /// (validity, offsets, text).
+    /// The buffers of each field: its own (validity, values or offsets, text), then its
+    /// dictionary's three (validity, offsets, text).
     pub(super) fn buffers(&self) -> Result<Vec<Vec<Range<usize>>>, SegmentError> {
         let Some(batch) = self.blocks.iter().find(|block| block.dictionary.is_none()) else {
             return damaged("it has no rows");
         };
-        if batch.buffers.len() != 2 * self.dictionaries.len() {
-            return damaged("its columns are not those of its schema");
+        let mut rest = &batch.buffers[..];
+        let mut buffers = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            let Some((own, after)) = rest.split_at_checked(field.buffers) else {
+                return damaged("its columns are not those of its schema");
+            };
+            let of_dictionary = field.dictionary.map(|id| self.dictionary(id)).transpose()?;
+            buffers.push([own, of_dictionary.unwrap_or_default()].concat());
+            rest = after;
         }
-        let own = batch.buffers.chunks_exact(2);
-        own.zip(&self.dictionaries)
-            .map(|(own, dictionary)| {
-                let mut buffers = own.to_vec();
-                if let Some(id) = dictionary {
-                    let block = self.blocks.iter().find(|block| block.dictionary == Some(*id));
-                    match block {
-                        Some(block) => buffers.extend_from_slice(&block.buffers),
-                        None => return damaged("a dictionary is missing"),
-                    }
-                }
-                Ok(buffers)
-            })
-            .collect()
+        if rest.is_empty() {
+            Ok(buffers)
+        } else {
+            damaged("its columns are not those of its schema")
+        }
+    }
+
+    fn dictionary(&self, id: i64) -> Result<&[Range<usize>], SegmentError> {
+        match self.blocks.iter().find(|block| block.dictionary == Some(id)) {
+            Some(block) => Ok(&block.buffers),
+            None => damaged("a dictionary is missing"),
+        }
     }
 }
 
@@ -181,11 +196,24 @@ impl<'a> Image<'a> {
 
     /// Its columns with their descriptions, in order.
     pub(super) fn columns(&self) -> Result<Vec<RawColumn>, SegmentError> {
-        let buffers = self.messages.buffers()?;
-        if buffers.len() != self.meta.columns.len() {
+        self.described(self.messages.buffers()?)
+    }
+
+    /// How many columns are in the file of sparse ones beside it.
+    pub(super) fn sparse(&self) -> usize {
+        self.meta.sparse
+    }
+
+    /// The sparse columns that are its rows, with their descriptions, in order.
+    pub(super) fn sparse_columns(&self) -> Result<Vec<RawColumn>, SegmentError> {
+        self.described(sparse::parts(self.buffer, &self.messages, self.rows)?)
+    }
+
+    fn described(&self, parts: Vec<Vec<Range<usize>>>) -> Result<Vec<RawColumn>, SegmentError> {
+        if parts.len() != self.meta.columns.len() {
             return damaged("it does not describe its columns");
         }
-        let described = self.meta.columns.iter().zip(buffers);
+        let described = self.meta.columns.iter().zip(parts);
         Ok(described
             .map(|(meta, ranges)| RawColumn {
                 meta: meta.clone(),

@@ -1,8 +1,10 @@
 //! The distinct lists of a segment: what the ids in its columns of sets and vectors stand for.
 
+use std::sync::Arc;
+
 use arrow::buffer::{Buffer, ScalarBuffer};
 
-use super::column::RawColumn;
+use super::column::{RawColumn, ReadAhead};
 use super::image::Image;
 use super::meta::MetaKind;
 use super::{Codes, SegmentError, Strings, damaged};
@@ -16,7 +18,6 @@ pub struct ListTable {
     items: Strings,
     lists_raw: RawColumn,
     items_raw: RawColumn,
-    bytes: usize,
 }
 
 impl ListTable {
@@ -33,24 +34,18 @@ impl ListTable {
         let count = offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or(0);
         let codes = Codes::read(&items, count)?;
         let items_strings = items.strings()?;
-        Ok(Self {
-            offsets,
-            codes,
-            items: items_strings,
-            lists_raw: lists,
-            items_raw: items,
-            bytes: file.len(),
-        })
+        Ok(Self { offsets, codes, items: items_strings, lists_raw: lists, items_raw: items })
+    }
+
+    pub(super) fn set_read_ahead(&mut self, file: Option<&Arc<dyn ReadAhead>>) {
+        self.lists_raw.ahead = file.cloned();
+        self.items_raw.ahead = file.cloned();
     }
 
     /// Checks the bytes of the table, the first time.
     pub fn check(&self) -> Result<(), SegmentError> {
         self.lists_raw.check()?;
         self.items_raw.check()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// How many distinct lists there are.

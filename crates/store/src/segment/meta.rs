@@ -16,7 +16,15 @@ pub(super) struct FileMeta {
     pub(super) rows: usize,
     /// CRC32C of the headers of all messages: names, types, and where buffers are.
     pub(super) head_crc: u32,
+    /// How many columns are in the file of sparse ones beside it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) sparse: usize,
     pub(super) columns: Vec<ColumnMeta>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "how serde calls it")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The description of one column.
@@ -46,4 +54,20 @@ pub(super) enum MetaKind {
     Vector,
     /// The items of the table of lists.
     Items,
+}
+
+impl MetaKind {
+    /// As in descriptions.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Weight => "weight",
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::String => "string",
+            Self::Set => "set",
+            Self::Vector => "vector",
+            Self::Items => "items",
+        }
+    }
 }

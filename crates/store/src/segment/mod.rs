@@ -3,7 +3,7 @@
 //! The same bytes serve in memory and on disk, so that rows which arrived a second ago and rows of
 //! last year are read by the same code. Strings are codes of the narrowest width into a sorted
 //! dictionary; lists (sets and vectors) are ids into a table of distinct lists, kept in a file
-//! beside the rows. Limits: [`ROWS_MAX`] rows. Integrity: a checksum per column, checked when it
+//! beside the rows; columns of which few rows have a value are in a third file. Limits: [`ROWS_MAX`] rows. Integrity: a checksum per column, checked when it
 //! is first touched, and one over everything that says where columns are, checked when the
 //! segment is opened. Format: `docs/formats/segment.md`.
 
@@ -14,36 +14,42 @@ mod computed;
 mod dictionary;
 mod file;
 mod image;
+mod layout;
 mod lists;
 mod meta;
+mod per_file;
 mod snapshot;
 mod source;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod trie;
 mod vocabulary;
 
-pub use build::{Built, build};
+pub use build::{build, build_with};
 pub use cold::{Cooled, cool};
-pub use column::{Codes, ColumnData, Ints, SegmentColumn, Strings, Weights};
+pub use column::{Codes, ColumnData, Ints, SegmentColumn, Stored, Strings, Weights};
 pub use computed::Computed;
 pub use lists::ListTable;
+pub use per_file::{Built, PerFile};
 pub use snapshot::Snapshot;
 pub use source::Source;
+pub use sparse::{Sparse, Sparsity};
 pub use trie::{Edge, NO_LIST, Shape, SharedTrie, Trie, Way};
 pub use vocabulary::{NULL_ID, Vocabularies, Vocabulary, VocabularyStrings};
 
-pub(crate) use build::{Sheets, lay_out};
+pub(crate) use build::lay_out;
 pub(crate) use cold::thaw;
 pub(crate) use column::ReadAhead;
-pub(crate) use file::{Output, Sheet, Shelf};
+pub(crate) use file::{Output, Sheet, Sheets, Shelf};
+pub(crate) use per_file::SegmentFile;
 
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::buffer::ScalarBuffer;
 use arrow::error::ArrowError;
 use perflab_model::Kind;
 
@@ -111,21 +117,29 @@ pub struct Segment {
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl Segment {
-    /// Opens a segment: its rows, and its lists where it has columns of them. Nothing but the
-    /// description of the columns is read.
-    pub fn open(rows: &Buffer, lists: Option<&Buffer>) -> Result<Self, SegmentError> {
-        let image = Image::open(rows)?;
+    /// Opens a segment of which these are the files. Nothing but the description of the columns is
+    /// read.
+    pub fn open(files: &Built) -> Result<Self, SegmentError> {
+        let image = Image::open(&files.rows)?;
         let mut raw = image.columns()?.into_iter();
         let (Some(time), Some(weight)) = (raw.next(), raw.next()) else {
             return damaged("it has no time and weight");
         };
-        let columns = raw.map(|raw| read_column(raw, image.rows)).collect::<Result<Vec<_>, _>>()?;
-        let has_lists = columns.iter().any(|column| column.is_list());
-        let lists = match lists {
-            Some(lists) => Some(ListTable::open(lists)?),
-            None if has_lists => return damaged("its lists are missing"),
-            None => None,
-        };
+        let lists = files.lists.as_ref().map(ListTable::open).transpose()?;
+        let mut columns =
+            raw.map(|raw| read_column(raw, image.rows)).collect::<Result<Vec<_>, _>>()?;
+        let dense = columns.len();
+        if let Some(sparse) = &files.sparse {
+            let lists = lists.as_ref().map_or(0, ListTable::len);
+            columns.extend(sparse::open(sparse, image.rows, lists)?);
+        }
+        if columns.len() - dense != image.sparse() {
+            return damaged("its sparse columns are missing");
+        }
+        columns.sort_by(|x, y| (x.name(), x.kind()).cmp(&(y.name(), y.kind())));
+        if lists.is_none() && columns.iter().any(SegmentColumn::is_list) {
+            return damaged("its lists are missing");
+        }
         Ok(Self {
             times: time.values(image.rows)?,
             times_raw: time,
@@ -133,18 +147,20 @@ impl Segment {
             weights_raw: weight,
             by_name: places_by_name(&columns),
             columns,
-            bytes: rows.len() + lists.as_ref().map_or(0, ListTable::bytes),
+            bytes: files.bytes(),
             lists,
             number: Some(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)),
         })
     }
 
-    /// Has columns read from where its rows are on a disk before they are touched for the first
-    /// time.
-    pub(crate) fn with_read_ahead(mut self, rows: &Arc<dyn ReadAhead>) -> Self {
-        self.times_raw.ahead = Some(Arc::clone(rows));
-        self.weights_raw.ahead = Some(Arc::clone(rows));
-        self.columns.iter_mut().for_each(|column| column.set_read_ahead(rows));
+    /// Has what is in these files read from them before it is touched for the first time.
+    pub(crate) fn with_read_ahead(mut self, files: &PerFile<Arc<dyn ReadAhead>>) -> Self {
+        self.times_raw.ahead = Some(Arc::clone(&files.rows));
+        self.weights_raw.ahead = Some(Arc::clone(&files.rows));
+        self.columns.iter_mut().for_each(|column| column.set_read_ahead(files));
+        if let Some(lists) = &mut self.lists {
+            lists.set_read_ahead(files.lists.as_ref());
+        }
         self
     }
 
@@ -217,7 +233,7 @@ impl Segment {
     pub fn check(&self) -> Result<(), SegmentError> {
         self.times_raw.check()?;
         self.weights_raw.check()?;
-        self.columns.iter().try_for_each(|column| column.data().map(drop))?;
+        self.columns.iter().try_for_each(SegmentColumn::check)?;
         self.lists.as_ref().map_or(Ok(()), ListTable::check)
     }
 

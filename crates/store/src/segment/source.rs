@@ -9,7 +9,7 @@ use perflab_model::batch::{Data, Dictionary};
 use perflab_model::{Batch, Kind};
 
 use super::dictionary::Union;
-use super::{Codes, ColumnData, ListTable, Segment, SegmentColumn, SegmentError};
+use super::{ColumnData, ListTable, Segment, SegmentColumn, SegmentError, Stored, Strings};
 
 /// The code of null while a segment is built.
 pub(super) const NULL: u32 = u32::MAX;
@@ -83,39 +83,78 @@ impl<'a> Source<'a> {
 pub(super) enum SourceColumn<'a> {
     /// May be shorter than its batch: the rest is null.
     Batch(&'a perflab_model::batch::Column),
-    Segment(&'a ColumnData, Option<&'a ListTable>),
+    Segment {
+        rows: usize,
+        stored: &'a Stored,
+        lists: Option<&'a ListTable>,
+    },
 }
 
 impl<'a> SourceColumn<'a> {
     fn read(segment: &'a Segment, column: &'a SegmentColumn) -> Result<Self, SegmentError> {
-        if let Some(lists) = segment.lists() {
-            lists.check()?;
-        }
-        Ok(Self::Segment(column.data()?, segment.lists()))
+        let lists = segment.lists();
+        lists.map_or(Ok(()), ListTable::check)?;
+        Ok(Self::Segment { rows: segment.rows(), stored: column.stored()?, lists })
     }
 
-    pub(super) fn int(self, row: usize) -> Option<i64> {
+    /// Shows each row that has a value, with the value.
+    pub(super) fn ints(self, mut see: impl FnMut(usize, i64)) {
         match self {
             Self::Batch(column) => {
-                let Data::Int(values) = column.data() else { return None };
-                column.validity().is_valid(row).then(|| values[row])
+                let Data::Int(values) = column.data() else { return };
+                column.validity().valid().for_each(|row| see(row, values[row]));
             }
-            Self::Segment(ColumnData::Int { values, validity }, _) => {
-                validity.as_ref().is_none_or(|valid| valid.value(row)).then(|| values.get(row))
+            Self::Segment { rows, stored, .. } => {
+                let ColumnData::Int { values, validity } = stored.values() else { return };
+                each_place(stored, rows, |row, place| {
+                    if validity.as_ref().is_none_or(|valid| valid.value(place)) {
+                        see(row, values.get(place));
+                    }
+                });
             }
-            Self::Segment(..) => None,
         }
     }
 
-    /// NaN for null.
-    pub(super) fn float(self, row: usize) -> f64 {
+    /// The same for floats.
+    pub(super) fn floats(self, mut see: impl FnMut(usize, f64)) {
+        let mut see_number = |row, value: f64| {
+            if !value.is_nan() {
+                see(row, value);
+            }
+        };
         match self {
             Self::Batch(column) => {
-                let Data::Float(values) = column.data() else { return f64::NAN };
-                if column.validity().is_valid(row) { values[row] } else { f64::NAN }
+                let Data::Float(values) = column.data() else { return };
+                column.validity().valid().for_each(|row| see_number(row, values[row]));
             }
-            Self::Segment(ColumnData::Float { values }, _) => values[row],
-            Self::Segment(..) => f64::NAN,
+            Self::Segment { rows, stored, .. } => {
+                let ColumnData::Float { values } = stored.values() else { return };
+                each_place(stored, rows, |row, place| see_number(row, values[place]));
+            }
+        }
+    }
+
+    /// The same for the codes of a segment's strings, which are returned.
+    pub(super) fn codes(self, mut see: impl FnMut(usize, u32)) -> Option<&'a Strings> {
+        let Self::Segment { rows, stored, .. } = self else { return None };
+        let ColumnData::String { codes, strings } = stored.values() else { return None };
+        each_place(stored, rows, |row, place| {
+            let code = codes.get(place);
+            if (code as usize) < strings.len() {
+                see(row, code);
+            }
+        });
+        Some(strings)
+    }
+}
+
+/// Shows each row of which something is stored, and its place among the values.
+fn each_place(stored: &Stored, rows: usize, mut see: impl FnMut(usize, usize)) {
+    match stored {
+        Stored::Dense(_) => (0..rows).for_each(|row| see(row, row)),
+        Stored::Sparse(sparse) => {
+            let rows = sparse.rows().iter().enumerate();
+            rows.for_each(|(place, &row)| see(row as usize, place));
         }
     }
 }
@@ -168,57 +207,53 @@ impl<'a> ListUnion<'a> {
         id
     }
 
-    /// Appends the ids of a column of lists.
-    pub(super) fn append(&mut self, column: SourceColumn<'a>, rows: usize, into: &mut Vec<u32>) {
-        let start = into.len();
+    /// Shows each row of a column of lists that has one, and its id.
+    pub(super) fn of_column(&mut self, column: SourceColumn<'a>, see: impl FnMut(usize, u32)) {
         match column {
-            SourceColumn::Batch(column) => self.append_batch(column, into),
-            SourceColumn::Segment(ColumnData::List { ids }, Some(lists)) => {
-                self.append_segment(ids, lists, rows, into);
+            SourceColumn::Batch(column) => self.of_batch(column, see),
+            SourceColumn::Segment { rows, stored, lists: Some(lists) } => {
+                self.of_segment((stored, rows), lists, see);
             }
-            SourceColumn::Segment(..) => {}
+            SourceColumn::Segment { .. } => {}
         }
-        into.resize(start + rows, NULL);
     }
 
-    fn append_batch(&mut self, column: &'a perflab_model::batch::Column, into: &mut Vec<u32>) {
+    fn of_batch(
+        &mut self,
+        column: &'a perflab_model::batch::Column,
+        mut see: impl FnMut(usize, u32),
+    ) {
         let (Data::Set(lists) | Data::Vector(lists)) = column.data() else { return };
         let dictionary: &'a Dictionary = lists.dictionary();
         let mut known = Translation::new(dictionary.len());
         let mut list = Vec::new();
-        let mut start = 0;
-        for (row, &end) in lists.ends().iter().enumerate() {
-            let codes = &lists.codes()[start..end as usize];
-            start = end as usize;
-            if !column.validity().is_valid(row) {
-                into.push(NULL);
-                continue;
-            }
+        let end = |row: usize| lists.ends()[row] as usize;
+        for row in column.validity().valid() {
+            let start = row.checked_sub(1).map_or(0, end);
             list.clear();
-            for &code in codes {
+            for &code in &lists.codes()[start..end(row)] {
                 let items = &mut self.items;
                 list.push(known.get(code, || items.intern(dictionary.get(code))));
             }
-            into.push(self.intern(&list));
+            see(row, self.intern(&list));
         }
     }
 
-    fn append_segment(
+    fn of_segment(
         &mut self,
-        ids: &Codes,
+        (stored, rows): (&Stored, usize),
         lists: &'a ListTable,
-        rows: usize,
-        into: &mut Vec<u32>,
+        mut see: impl FnMut(usize, u32),
     ) {
+        let ColumnData::List { ids } = stored.values() else { return };
         let mut known_items = Translation::new(lists.items().len());
         let mut known = Translation::new(lists.len());
-        for row in 0..rows {
-            let id = ids.get(row);
+        each_place(stored, rows, |row, place| {
+            let id = ids.get(place);
             if id as usize >= lists.len() {
-                into.push(NULL);
-                continue;
+                return;
             }
-            into.push(known.get(id, || {
+            let translated = known.get(id, || {
                 let codes = lists.codes(id);
                 let list: Vec<u32> = codes
                     .map(|code| {
@@ -226,8 +261,9 @@ impl<'a> ListUnion<'a> {
                     })
                     .collect();
                 self.intern(&list)
-            }));
-        }
+            });
+            see(row, translated);
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! What goes into a segment comes out of it, whatever it is; what is damaged is found.
 
 use super::*;
+use arrow::buffer::Buffer;
 use perflab_model::{Batch, ListKind, Nanos, Schema, SchemaState, Value};
 use proptest::prelude::*;
 
@@ -58,7 +59,7 @@ fn batch_of(rows: &[Row]) -> Batch {
 }
 
 fn open(built: &Built) -> Segment {
-    Segment::open(&built.rows, built.lists.as_ref()).unwrap()
+    Segment::open(built).unwrap()
 }
 
 /// Reads a segment back, row by row.
@@ -73,7 +74,7 @@ fn rows_of(segment: &Segment) -> Result<Vec<Row>, SegmentError> {
     for column in segment.columns() {
         let data = column.data()?;
         for (row, into) in rows.iter_mut().enumerate() {
-            if let Some(cell) = cell_of(segment, column.kind(), data, row) {
+            if let Some(cell) = cell_of(segment, column.kind(), &data, row) {
                 into.cells.push((column.name().to_owned(), cell));
             }
         }
@@ -135,46 +136,149 @@ impl Shelf for Copies {
     }
 }
 
-proptest! {
-    #[test]
-    fn what_goes_in_comes_out_sorted_by_time(batches in prop::collection::vec(prop::collection::vec(row(), 0..40), 0..4)) {
-        let mut expected: Vec<Row> = batches.concat();
-        expected.sort_by_key(|row| row.time);
-        let batches: Vec<Batch> = batches.iter().map(|rows| batch_of(rows)).collect();
-        let sources: Vec<Source<'_>> = batches.iter().map(Source::Batch).collect();
-        let built = build(&sources).unwrap();
-        let segment = open(&built);
-        prop_assert_eq!(segment.bytes(), built.rows.len() + built.lists.as_ref().map_or(0, Buffer::len));
-        prop_assert_eq!(rows_of(&segment).unwrap(), expected);
-        let elsewhere = lay_out(&sources, Some(&Copies)).unwrap().into_bytes().unwrap();
-        prop_assert_eq!((elsewhere.rows, elsewhere.lists), (built.rows, built.lists));
-    }
+/// Few rows are enough, and half of them may have a value.
+const SPARSE: Sparsity = Sparsity { rows_per_value: 2, rows_min: 4 };
 
-    #[test]
-    fn segments_of_segments_are_segments_of_their_rows(
-        first in prop::collection::vec(row(), 0..40),
-        second in prop::collection::vec(row(), 0..40),
-        third in prop::collection::vec(row(), 0..40),
-    ) {
-        let batches = [batch_of(&first), batch_of(&second), batch_of(&third)];
-        let direct = build(&[Source::Batch(&batches[0]), Source::Batch(&batches[1]), Source::Batch(&batches[2])]).unwrap();
-        let [a, b] = [&batches[0], &batches[1]].map(|batch| open(&build(&[Source::Batch(batch)]).unwrap()));
-        let merged = build(&[Source::Segment(&a), Source::Segment(&b), Source::Batch(&batches[2])]).unwrap();
-        prop_assert_eq!(rows_of(&open(&merged)).unwrap(), rows_of(&open(&direct)).unwrap());
-    }
+/// A row that has a value in some columns of many.
+fn sparse_row() -> impl Strategy<Value = Row> {
+    let cells = prop::collection::vec(("[a-z]", cell()), 0..3);
+    (row(), cells).prop_map(|(mut row, cells)| {
+        row.cells.retain(|(name, _)| name == "x");
+        row.cells.extend(cells);
+        row.cells.sort_by_key(|(name, cell)| (name.clone(), cell.kind()));
+        row.cells.dedup_by_key(|(name, cell)| (name.clone(), cell.kind()));
+        row
+    })
+}
+
+fn some_rows() -> impl Strategy<Value = Vec<Row>> {
+    prop_oneof![prop::collection::vec(row(), 0..40), prop::collection::vec(sparse_row(), 0..40)]
+}
+
+/// The smallest and the largest value of each column that has any.
+fn ranges(segment: &Segment) -> Vec<Option<(f64, f64)>> {
+    segment.columns().iter().map(SegmentColumn::number_range).collect()
 }
 
 proptest! {
     #[test]
-    fn what_is_cooled_thaws_as_it_was(rows in prop::collection::vec(row(), 0..60)) {
-        let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
+    fn what_goes_in_comes_out_sorted_by_time(batches in prop::collection::vec(some_rows(), 0..4)) {
+        let mut expected: Vec<Row> = batches.concat();
+        expected.sort_by_key(|row| row.time);
+        let batches: Vec<Batch> = batches.iter().map(|rows| batch_of(rows)).collect();
+        let sources: Vec<Source<'_>> = batches.iter().map(Source::Batch).collect();
+        let dense = open(&build_with(&sources, Sparsity::NONE).unwrap());
+        for sparsity in [Sparsity::NONE, SPARSE] {
+            let built = build_with(&sources, sparsity).unwrap();
+            let segment = open(&built);
+            let lens = [&built.lists, &built.sparse].map(|file| file.as_ref().map_or(0, Buffer::len));
+            prop_assert_eq!(segment.bytes(), built.rows.len() + lens[0] + lens[1]);
+            prop_assert_eq!(rows_of(&segment).unwrap(), &expected[..]);
+            prop_assert_eq!(ranges(&segment), ranges(&dense));
+            let elsewhere = lay_out(&sources, Some(&Copies), sparsity).unwrap().into_bytes().unwrap();
+            prop_assert_eq!(elsewhere, built);
+        }
+    }
+
+    #[test]
+    fn segments_of_segments_are_segments_of_their_rows(
+        rows in prop::array::uniform3(some_rows()),
+        sparsities in prop::array::uniform3(prop::sample::select(vec![Sparsity::NONE, SPARSE])),
+    ) {
+        let batches = rows.map(|rows| batch_of(&rows));
+        let [first, second, result] = sparsities;
+        let direct = build_with(&batches.each_ref().map(Source::Batch), result).unwrap();
+        let segment = |batch, sparsity| open(&build_with(&[Source::Batch(batch)], sparsity).unwrap());
+        let (a, b) = (segment(&batches[0], first), segment(&batches[1], second));
+        let sources = [Source::Segment(&a), Source::Segment(&b), Source::Batch(&batches[2])];
+        let merged = build_with(&sources, result).unwrap();
+        prop_assert_eq!(rows_of(&open(&merged)).unwrap(), rows_of(&open(&direct)).unwrap());
+        prop_assert_eq!(merged.sparse.is_some(), direct.sparse.is_some());
+    }
+
+    #[test]
+    fn what_is_cooled_thaws_as_it_was(
+        rows in some_rows(),
+        sparsity in prop::sample::select(vec![Sparsity::NONE, SPARSE]),
+    ) {
+        let built = build_with(&[Source::Batch(&batch_of(&rows))], sparsity).unwrap();
         let segment = open(&built);
         let Cooled { rows, lists } = cool(&segment).unwrap();
-        let thawed = thaw(rows.into(), lists.map(Into::into), None).unwrap().into_bytes().unwrap();
+        let thawed = thaw(rows.into(), lists.map(Into::into), None, sparsity).unwrap();
+        let thawed = thawed.into_bytes().unwrap();
         prop_assert_eq!(rows_of(&open(&thawed)).unwrap(), rows_of(&segment).unwrap());
-        prop_assert_eq!(&thawed.rows, &built.rows, "to the byte");
-        prop_assert_eq!(&thawed.lists, &built.lists);
+        prop_assert_eq!(thawed, built, "to the byte");
     }
+
+    #[test]
+    fn single_values_are_where_they_lie(rows in prop::collection::vec(sparse_row(), 4..40)) {
+        let batch = batch_of(&rows);
+        let segment = open(&build_with(&[Source::Batch(&batch)], SPARSE).unwrap());
+        for column in segment.columns() {
+            let (stored, data) = (column.stored().unwrap(), column.data().unwrap());
+            for row in 0..segment.rows() {
+                let found = stored.place(row);
+                let found = found.and_then(|at| cell_of(&segment, column.kind(), stored.values(), at));
+                prop_assert_eq!(found, cell_of(&segment, column.kind(), &data, row));
+            }
+        }
+    }
+}
+
+/// The first row, the last one, and one between them have a value of each kind.
+fn three_in_a_thousand() -> Vec<Row> {
+    let cells = |n: i64| {
+        let text = format!("{n}");
+        vec![
+            ("float".to_owned(), Cell::Float(n as f64 / 3.0)),
+            ("int".to_owned(), Cell::Int(n)),
+            ("set".to_owned(), Cell::Set(vec![text.clone()])),
+            ("string".to_owned(), Cell::String(text.clone())),
+            ("vector".to_owned(), Cell::Vector(vec![text.clone(), text])),
+        ]
+    };
+    let cells = |n| if [0, 500, 999].contains(&n) { cells(n) } else { Vec::new() };
+    (0..1000).map(|time| Row { time, weight: 1.0, cells: cells(time) }).collect()
+}
+
+#[test]
+fn columns_of_which_few_rows_have_a_value_are_apart() {
+    let mut rows = three_in_a_thousand();
+    for row in &mut rows {
+        row.cells.insert(0, ("all".to_owned(), Cell::Int(row.time % 7)));
+    }
+    let batch = batch_of(&rows);
+    let built = build(&[Source::Batch(&batch)]).unwrap();
+    let segment = open(&built);
+    assert_eq!(rows_of(&segment).unwrap(), rows);
+    let is_sparse = |column: &SegmentColumn| matches!(column.stored(), Ok(Stored::Sparse(_)));
+    let sparse = segment.columns().iter().filter(|column| is_sparse(column));
+    let sparse: Vec<&str> = sparse.map(SegmentColumn::name).collect();
+    assert_eq!(sparse, ["float", "int", "set", "string", "vector"]);
+    let dense = build_with(&[Source::Batch(&batch)], Sparsity::NONE).unwrap();
+    assert!(dense.sparse.is_none());
+    // Next to 1000 times and weights.
+    assert!(built.bytes() < dense.bytes() - 10_000, "{} of {}", built.bytes(), dense.bytes());
+    let few = build(&[Source::Batch(&batch_of(&rows[..200]))]).unwrap();
+    assert!(few.sparse.is_none(), "nulls of a few rows take little");
+}
+
+#[test]
+fn what_a_sparse_column_has_is_known_without_its_rows() {
+    let segment = open(&build(&[Source::Batch(&batch_of(&three_in_a_thousand()))]).unwrap());
+    let column = |name, kind| segment.column(name, kind).unwrap();
+    assert_eq!(column("int", Kind::Int).int_range(), Some((0, 999)));
+    assert_eq!(column("float", Kind::Float).number_range(), Some((0.0, 333.0)));
+    let strings = column("string", Kind::String).strings().unwrap().unwrap();
+    assert_eq!(strings.iter().collect::<Vec<_>>(), ["0", "500", "999"]);
+    assert_eq!(
+        (&strings.text()[..], strings.offsets().collect::<Vec<_>>()),
+        (&b"0500999"[..], vec![0, 1, 4, 7])
+    );
+    let lists = segment.lists().unwrap();
+    assert_eq!(column("set", Kind::Set).lists_used(lists).unwrap(), [0, 1, 2, 6], "and null");
+    assert_eq!(column("vector", Kind::Vector).items_used(lists).unwrap(), [0, 1, 2]);
+    assert_eq!(column("vector", Kind::Vector).nulls(), 997);
 }
 
 #[test]
@@ -197,8 +301,9 @@ fn several_row_groups_and_numbers_at_their_ends_thaw_as_they_were() {
     let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
     let cooled = cool(&open(&built)).unwrap();
     assert!(cooled.rows.len() < built.rows.len() / 3, "{} bytes", cooled.rows.len());
-    let thawed =
-        thaw(cooled.rows.into(), cooled.lists.map(Into::into), None).unwrap().into_bytes().unwrap();
+    let lists = cooled.lists.map(Into::into);
+    let thawed = thaw(cooled.rows.into(), lists, None, Sparsity::DEFAULT).unwrap();
+    let thawed = thawed.into_bytes().unwrap();
     assert!(thawed.rows == built.rows, "to the byte");
     assert!(thawed.lists == built.lists);
 }
@@ -210,7 +315,7 @@ fn what_is_no_cold_segment_is_not_thawed() {
     let lists = lists.unwrap();
     for (rows, lists) in [(&rows[1..], &lists[..]), (&rows, &lists[1..]), (&lists, &rows)] {
         let [rows, lists] = [rows, lists].map(bytes::Bytes::copy_from_slice);
-        thaw(rows, Some(lists), None).unwrap_err();
+        thaw(rows, Some(lists), None, Sparsity::DEFAULT).unwrap_err();
     }
 }
 
@@ -304,38 +409,62 @@ fn dictionaries_are_sorted_and_searched() {
     assert_eq!(strings.first_from(b"\xff"), 4);
 }
 
+/// A segment with one of its files changed.
+fn changed(built: &Built, file: SegmentFile, change: impl Fn(&Buffer) -> Buffer) -> Built {
+    let change = |one, bytes: Buffer| {
+        Ok::<_, SegmentError>(if one == file { change(&bytes) } else { bytes })
+    };
+    built.clone().try_map(change).unwrap()
+}
+
 #[test]
 fn every_flipped_bit_is_found_or_harmless() {
-    let rows = sample_rows();
-    let batch = batch_of(&rows);
-    let built = build(&[Source::Batch(&batch)]).unwrap();
-    let mut found = 0;
-    for at in 0..built.rows.len() {
-        let mut bytes = built.rows.to_vec();
-        bytes[at] ^= 1 << (at % 8);
-        let read = Segment::open(&Buffer::from_slice_ref(&bytes), built.lists.as_ref())
-            .and_then(|segment| rows_of(&segment));
-        match read {
-            Err(SegmentError::Damaged(_)) => found += 1,
-            Err(other) => panic!("byte {at}: {other}"),
-            // Between the buffers.
-            Ok(read) => assert_eq!(read, rows, "byte {at}"),
+    let mut rows = sample_rows();
+    rows.extend(three_in_a_thousand().into_iter().skip(100));
+    rows.sort_by_key(|row| row.time);
+    let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
+    let rows = rows_of(&open(&built)).unwrap();
+    for (file, bytes) in
+        [(SegmentFile::Rows, &built.rows), (SegmentFile::Sparse, built.sparse.as_ref().unwrap())]
+    {
+        let mut found = 0;
+        for at in 0..bytes.len() {
+            let flipped = changed(&built, file, |bytes| {
+                let mut bytes = bytes.to_vec();
+                bytes[at] ^= 1 << (at % 8);
+                Buffer::from_slice_ref(&bytes)
+            });
+            match Segment::open(&flipped).and_then(|segment| rows_of(&segment)) {
+                Err(SegmentError::Damaged(_)) => found += 1,
+                Err(other) => panic!("{file:?}, byte {at}: {other}"),
+                // Between the buffers.
+                Ok(read) => assert_eq!(read, rows, "{file:?}, byte {at}"),
+            }
         }
+        assert!(found > bytes.len() / 4, "{file:?}: {found} of {}", bytes.len());
     }
-    assert!(found > built.rows.len() / 4, "{found} of {}", built.rows.len());
 }
 
 #[test]
 fn a_cut_segment_is_found() {
-    let batch = batch_of(&sample_rows());
-    let built = build(&[Source::Batch(&batch)]).unwrap();
-    for len in 0..built.rows.len() {
-        let cut = built.rows.slice_with_length(0, len);
-        let opened = Segment::open(&cut, built.lists.as_ref());
-        assert!(matches!(opened, Err(SegmentError::Damaged(_))), "{len} bytes");
+    let mut rows = sample_rows();
+    rows.extend(three_in_a_thousand());
+    let built = build(&[Source::Batch(&batch_of(&rows))]).unwrap();
+    for (file, len) in [
+        (SegmentFile::Rows, built.rows.len()),
+        (SegmentFile::Lists, built.lists.as_ref().unwrap().len()),
+        (SegmentFile::Sparse, built.sparse.as_ref().unwrap().len()),
+    ] {
+        for len in 0..len {
+            let cut = changed(&built, file, |bytes| bytes.slice_with_length(0, len));
+            let opened = Segment::open(&cut);
+            assert!(matches!(opened, Err(SegmentError::Damaged(_))), "{file:?}, {len} bytes");
+        }
     }
-    let no_lists = Segment::open(&built.rows, None).unwrap_err();
+    let no_lists = Segment::open(&Built { lists: None, ..built.clone() }).unwrap_err();
     assert_eq!(no_lists.to_string(), "the segment is damaged: its lists are missing");
+    let no_sparse = Segment::open(&Built { sparse: None, ..built }).unwrap_err();
+    assert_eq!(no_sparse.to_string(), "the segment is damaged: its sparse columns are missing");
 }
 
 #[test]

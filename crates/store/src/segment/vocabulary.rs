@@ -233,7 +233,6 @@ impl Entries {
 
 #[cfg(test)]
 mod tests {
-    use arrow::buffer::Buffer;
     use perflab_model::{Batch, Nanos, Schema, SchemaState};
 
     use super::*;
@@ -248,8 +247,7 @@ mod tests {
             }
             row.commit(Nanos(0), 1.0).unwrap();
         }
-        let built = build(&[Source::Batch(&batch)]).unwrap();
-        Segment::open(&built.rows, None::<&Buffer>).unwrap()
+        Segment::open(&build(&[Source::Batch(&batch)]).unwrap()).unwrap()
     }
 
     fn ids(segment: &Segment, vocabulary: &Arc<Vocabulary>) -> Option<Vec<u32>> {

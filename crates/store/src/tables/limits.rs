@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-/// Rows become an image at the latest when a segment of them could take this much memory,
+/// Rows become an image at the latest when they take this much memory as they came,
+pub(crate) const WAITING_BYTES: usize = 32 << 20;
+/// or when an image of them could take this much,
 pub(crate) const FREEZE_BYTES: usize = 64 << 20;
 /// or when they came in this many groups.
 pub(crate) const FREEZE_GROUPS: usize = 4096;

@@ -61,7 +61,7 @@ impl Tables {
 
     fn must_flush(&self, table: &Table, before: Option<Nanos>) -> bool {
         table.memory_rows() >= self.limits.flush_rows
-            || table.memory_bytes() >= self.limits.flush_bytes
+            || table.image_bytes() >= self.limits.flush_bytes
             || table.since().zip(before).is_some_and(|(since, before)| since <= before)
     }
 

@@ -90,6 +90,8 @@ pub(crate) struct Delivery {
     pub(super) bytes: usize,
     /// About how many columns a segment of its dataset has.
     pub(super) columns: usize,
+    /// How many values its rows have.
+    pub(super) values: usize,
     group: GroupRows,
     /// Records that the log did not append.
     dropped: Vec<u32>,
@@ -112,6 +114,7 @@ impl Delivery {
             rows: group.rows() - not_kept,
             bytes: group.bytes(),
             columns: columns.unwrap_or(0),
+            values: group.batches.iter().map(Batch::values).sum(),
             group,
             dropped,
         }

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use perflab_model::{Batch, Nanos};
 
-use super::limits::{FREEZE_BYTES, FREEZE_GROUPS, TableLimits};
+use super::limits::{FREEZE_BYTES, FREEZE_GROUPS, TableLimits, WAITING_BYTES};
 use super::rows::Delivery;
 use crate::catalog::{LostRows, SegmentEntry};
-use crate::segment::{Segment, SegmentError, Source, Vocabularies, build};
+use crate::segment::{Segment, SegmentError, Source, Sparsity, Vocabularies, build};
 
 /// A segment that is in a file.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub(crate) struct Image {
     pub(crate) first_seq: u64,
     pub(crate) end_seq: u64,
     came: Nanos,
+    /// How many its rows have.
+    values: usize,
 }
 
 /// The rows of a dataset.
@@ -68,6 +70,7 @@ pub(super) struct Table {
     flushing: usize,
     waiting: Vec<Arc<Delivery>>,
     waiting_rows: usize,
+    waiting_bytes: usize,
     /// Rows before this sequence are in files, or were.
     pub(super) flushed_end: u64,
     /// Held while deliveries become an image, so that no two threads do it at once.
@@ -90,15 +93,15 @@ impl Table {
 
     pub(super) fn push(&mut self, delivery: Delivery) {
         self.waiting_rows += delivery.rows;
+        self.waiting_bytes += delivery.bytes;
         self.waiting.push(Arc::new(delivery));
     }
 
     /// Whether it is time to make an image of what waits.
     pub(super) fn must_freeze(&self, limits: &TableLimits) -> bool {
-        let columns = self.waiting.last().map_or(0, |delivery| delivery.columns);
         self.waiting_rows >= limits.freeze_rows
             || self.waiting.len() >= FREEZE_GROUPS
-            || dense(self.waiting_rows, columns) >= FREEZE_BYTES
+            || self.waiting_bytes >= WAITING_BYTES
     }
 
     /// How many rows are in no file.
@@ -108,8 +111,12 @@ impl Table {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let images: usize = self.images.iter().map(|image| image.segment.bytes()).sum();
-        images + self.waiting.iter().map(|delivery| delivery.bytes).sum::<usize>()
+        self.image_bytes() + self.waiting_bytes
+    }
+
+    /// What it has become of rows that no longer wait, which is about what their file takes.
+    pub(super) fn image_bytes(&self) -> usize {
+        self.images.iter().map(|image| image.segment.bytes()).sum()
     }
 
     /// When the oldest row that is in no file came.
@@ -131,24 +138,25 @@ impl Table {
     /// The next deliveries that become an image, together with images that are no larger: so
     /// that there are few, and each row is copied a few times only.
     pub(super) fn plan_freeze(&self, limits: &TableLimits) -> Option<Freeze> {
-        let (mut rows, mut columns, mut taken) = (0, 0, 0);
+        let (mut rows, mut columns, mut values, mut taken) = (0, 0, 0, 0);
+        let is_much = |rows, columns, values| {
+            let bytes = Sparsity::DEFAULT.bytes_max(rows, columns, values);
+            rows > limits.freeze_rows || bytes > FREEZE_BYTES
+        };
         for delivery in &self.waiting {
             columns = delivery.columns.max(columns);
-            let rows_then = rows + delivery.rows;
-            let is_much =
-                rows_then > limits.freeze_rows || dense(rows_then, columns) > FREEZE_BYTES;
-            if taken > 0 && is_much {
+            let then = (rows + delivery.rows, values + delivery.values);
+            if taken > 0 && is_much(then.0, columns, then.1) {
                 break;
             }
-            (rows, taken) = (rows_then, taken + 1);
+            ((rows, values), taken) = (then, taken + 1);
         }
         let mut first = self.images.len();
         while let Some(image) = self.images[self.flushing..first].last()
             && image.segment.rows() <= rows
-            && rows + image.segment.rows() <= limits.freeze_rows
-            && dense(rows + image.segment.rows(), columns) <= FREEZE_BYTES
+            && !is_much(rows + image.segment.rows(), columns, values + image.values)
         {
-            rows += image.segment.rows();
+            (rows, values) = (rows + image.segment.rows(), values + image.values);
             first -= 1;
         }
         (taken > 0).then(|| Freeze {
@@ -161,6 +169,7 @@ impl Table {
     pub(super) fn finish_freeze(&mut self, freeze: &Freeze, image: Option<Image>) {
         for delivery in self.waiting.drain(..freeze.deliveries.len()) {
             self.waiting_rows -= delivery.rows;
+            self.waiting_bytes -= delivery.bytes;
         }
         self.images.truncate(self.images.len() - freeze.images.len());
         self.images.extend(image.map(Arc::new));
@@ -223,12 +232,6 @@ impl Table {
     }
 }
 
-/// What a segment of so many rows and columns takes, if it is as large as can be.
-pub(super) fn dense(rows: usize, columns: usize) -> usize {
-    const VALUE_BYTES: usize = 8;
-    rows * (columns + 2) * VALUE_BYTES
-}
-
 impl Freeze {
     /// `None` when there is no row: records that were not appended, or held none.
     pub(super) fn build(&self) -> Result<Option<Image>, SegmentError> {
@@ -237,15 +240,16 @@ impl Freeze {
         let images = self.images.iter().map(|image| Source::Segment(&image.segment));
         let sources: Vec<Source<'_>> =
             images.chain(batches.iter().map(|batch| Source::Batch(batch))).collect();
-        let built = build(&sources)?;
-        let segment = Segment::open(&built.rows, built.lists.as_ref())?;
+        let segment = Segment::open(&build(&sources)?)?;
         let image_spans =
             self.images.iter().map(|image| (image.first_seq, image.end_seq, image.came));
         let spans = self.deliveries.iter().map(|d| (d.first_seq, d.end_seq, d.came));
         let mut spans = image_spans.chain(spans);
         let Some((first_seq, mut end_seq, came)) = spans.next() else { return Ok(None) };
         end_seq = spans.last().map_or(end_seq, |(_, end, _)| end);
-        let image = Image { segment: Arc::new(segment), first_seq, end_seq, came };
+        let columns = segment.columns().iter();
+        let values = columns.map(|column| segment.rows() - column.nulls()).sum();
+        let image = Image { segment: Arc::new(segment), first_seq, end_seq, came, values };
         Ok((image.segment.rows() > 0).then_some(image))
     }
 }

@@ -19,8 +19,10 @@ use crate::rig::{NOW, flush, log, open_at, rows};
 const POINT: &str = "PERFLAB_TEST_FAULT_POINT";
 const HOME: &str = "PERFLAB_TEST_HOME";
 
-/// A quarter of what a segment may have.
-const OLD_ROWS: usize = 250;
+/// More than a quarter of what a segment may have, and enough for a sparse column.
+const OLD_ROWS: usize = 260;
+/// So many of them have a value of it.
+const RARE_ROWS: usize = 10;
 
 fn settings(fault: fn(&'static str)) -> HomeSettings {
     let tables = TableLimits { freeze_rows: 4, segment_rows: 1000, ..TableLimits::DEFAULT };
@@ -39,7 +41,8 @@ fn line(n: u64) -> String {
 
 /// Rows of long ago, enough of them to become cold.
 fn old_lines() -> String {
-    let line = |n| format!("{{\"time\":1,\"n\":{n},\"vector\":[\"a\",\"b\"]}}\n");
+    let rare = |n| if n < RARE_ROWS { format!(",\"rare\":{n}") } else { String::new() };
+    let line = |n| format!("{{\"time\":1,\"n\":{n}{},\"vector\":[\"a\",\"b\"]}}\n", rare(n));
     (0..OLD_ROWS).map(line).collect()
 }
 
@@ -97,6 +100,8 @@ fn files(dir: &Path) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
             named.insert(folder.join(format!("{}.{kind}", segment.id)));
             let lists = folder.join(format!("{}.lists.{kind}", segment.id));
             named.extend(segment.list_bytes.map(|_| lists));
+            let sparse = folder.join(format!("{}.sparse.{kind}", segment.id));
+            named.extend(segment.sparse_bytes.map(|_| sparse));
         }
     }
     (there, named)
@@ -116,8 +121,9 @@ fn crash_at(point: &str) -> TempDir {
 }
 
 fn old_rows() -> Vec<String> {
-    let mut rows: Vec<String> =
-        (0..OLD_ROWS).map(|n| format!("1000000000*1 n={n} vector=a,b")).collect();
+    let rare = |n| if n < RARE_ROWS { format!(" rare={n}") } else { String::new() };
+    let row = |n| format!("1000000000*1 n={n}{} vector=a,b", rare(n));
+    let mut rows: Vec<String> = (0..OLD_ROWS).map(row).collect();
     rows.sort();
     rows
 }

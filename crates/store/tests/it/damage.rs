@@ -55,6 +55,56 @@ fn files_that_are_cut_changed_or_gone_are_made_again() {
     }
 }
 
+/// A home with one segment of three files, closed; and its rows.
+fn with_sparse_segment(dir: &Path, clock: &Arc<ManualClock>) -> Vec<String> {
+    let rare = |n| if n % 100 == 0 { format!(",\"rare\":{}", 77_777 + n) } else { String::new() };
+    let line = |n| format!("{{\"n\":{n}{},\"vector\":[\"a\",\"b\"]}}\n", rare(n));
+    let home = open_at(dir, HomeSettings::default(), clock);
+    log(&home, "d", &(0..300).map(line).collect::<String>());
+    flush(&home, clock);
+    rows(&home, "d")
+}
+
+#[test]
+fn each_file_of_a_segment_is_missed_when_it_is_damaged() {
+    for (file, damage) in [0, 1, 2].map(|file| [(file, cut as fn(&Path)), (file, remove)]).concat()
+    {
+        let dir = TempDir::new().unwrap();
+        let clock = Arc::new(ManualClock::new(NOW));
+        let before = with_sparse_segment(dir.path(), &clock);
+        assert_eq!(segment_files(dir.path()).len(), 3);
+        damage(&segment_files(dir.path())[file]);
+        let home = open_at(dir.path(), HomeSettings::default(), &clock);
+        home.tend();
+        assert_eq!(rows(&home, "d"), before);
+        drop(home);
+        assert_eq!(segment_files(dir.path()).len(), 3, "made again");
+    }
+}
+
+#[test]
+fn a_changed_value_of_a_sparse_column_is_found() {
+    let dir = TempDir::new().unwrap();
+    let clock = Arc::new(ManualClock::new(NOW));
+    let before = with_sparse_segment(dir.path(), &clock);
+    let file = segment_files(dir.path()).into_iter().find(|path| path.ends_with("1.sparse.arrow"));
+    let file = file.unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let value = 77_877_i64.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == value).unwrap();
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let home = open_at(dir.path(), HomeSettings::default(), &clock);
+    let segment = Arc::clone(&home.snapshot("d").unwrap().segments[0]);
+    segment.columns_named("n").next().unwrap().data().unwrap();
+    segment.columns_named("rare").next().unwrap().data().unwrap_err();
+    let found = home.check_segments().unwrap();
+    assert_eq!(found.damage.len(), 1, "{found:?}");
+    assert_eq!(quarantined(dir.path()), 3, "with its lists and sparse columns");
+    home.tend();
+    assert_eq!(rows(&home, "d"), before);
+}
+
 fn cut(file: &Path) {
     let bytes = fs::read(file).unwrap();
     fs::write(file, &bytes[..bytes.len() - 1]).unwrap();

@@ -112,7 +112,7 @@ fn segment_rows(segment: &Segment) -> Vec<String> {
     let (times, weights) = (segment.times().unwrap(), segment.weights().unwrap());
     let row = |row: usize| {
         let fields = segment.columns().iter().filter_map(|column| {
-            let value = value(segment, column.data().unwrap(), row)?;
+            let value = value(segment, &column.data().unwrap(), row)?;
             Some(format!(" {}={value}", column.name()))
         });
         format!("{}*{}{}", times[row], weights.get(row), fields.collect::<String>())

@@ -49,11 +49,12 @@ fn expected_row(n: i64, weight: &Value) -> Value {
 }
 
 /// What libraries find in the files of a segment, by a script that prints it.
-fn found(script: &str, rows: &[u8], lists: &[u8]) -> Value {
+fn found(script: &str, files: &[&[u8]]) -> Value {
     let folder = TempDir::new().unwrap();
-    let paths: [PathBuf; 2] = ["rows", "lists"].map(|name| folder.path().join(name));
-    for (path, bytes) in paths.iter().zip([rows, lists]) {
-        fs::write(path, bytes).unwrap();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for (name, bytes) in ["rows", "lists", "sparse"].iter().zip(files) {
+        paths.push(folder.path().join(name));
+        fs::write(paths.last().unwrap(), bytes).unwrap();
     }
     let python = Path::new("../../.venv/bin/python");
     assert!(python.exists(), "run `make setup`");
@@ -75,7 +76,7 @@ fn assert_rows(library: &str, rows: &Value, weights: &[Value; 2]) {
 #[test]
 fn pyarrow_and_polars_read_hot_ones() {
     let built = sample();
-    let found = found("read_segment.py", &built.rows, &built.lists.unwrap());
+    let found = found("read_segment.py", &[&built.rows, &built.lists.unwrap()]);
     for library in ["pyarrow", "polars"] {
         assert_rows(library, &found[library]["rows"], &[json!(1), json!(2)]);
         let lists = json!([{ "items": ["main", "é", "main"] }, { "items": ["a", "b"] }]);
@@ -84,11 +85,49 @@ fn pyarrow_and_polars_read_hot_ones() {
 }
 
 #[test]
+fn pyarrow_and_polars_read_sparse_columns() {
+    let mut batch = Batch::new(Arc::new(SchemaState::new(Schema::default())));
+    for n in 0..300_i64 {
+        let mut row = batch.begin_row();
+        if n % 100 == 99 {
+            row.int("i", n).unwrap();
+            row.float("f", n as f64 / 8.0).unwrap();
+            row.string("s", if n > 100 { "é" } else { "b" }).unwrap();
+            row.string("t", "c").unwrap();
+            row.strings("v", ListKind::Vector, ["main"]).unwrap();
+        }
+        row.commit(Nanos(n), 1.0).unwrap();
+    }
+    let built = build(&[Source::Batch(&batch)]).unwrap();
+    let (lists, sparse) = (built.lists.unwrap(), built.sparse.unwrap());
+    let found = found("read_segment.py", &[&built.rows, &lists, &sparse]);
+    let column = |name: &str, kind: &str, values: Value| {
+        let mut column = json!({
+            "name": name, "kind": kind, "rows": [99, 199, 299],
+            "ints": [], "floats": [], "codes": [], "strings": [],
+        });
+        column.as_object_mut().unwrap().extend(values.as_object().unwrap().clone());
+        column
+    };
+    let expected = json!([
+        column("f", "float", json!({"floats": [12.375, 24.875, 37.375]})),
+        column("i", "int", json!({"ints": [99, 199, 299]})),
+        column("s", "string", json!({"codes": [0, 1, 1], "strings": ["b", "é"]})),
+        column("t", "string", json!({"codes": [0, 0, 0], "strings": ["c"]})),
+        column("v", "vector", json!({"codes": [0, 0, 0]})),
+    ]);
+    for library in ["pyarrow", "polars"] {
+        assert_eq!(found[library]["sparse"], expected, "{library}");
+        assert_eq!(found[library]["rows"][7], json!({"time": 7, "weight": 1}), "{library}");
+    }
+}
+
+#[test]
 fn pyarrow_polars_and_duckdb_read_cold_ones() {
     let built = sample();
-    let segment = Segment::open(&built.rows, built.lists.as_ref()).unwrap();
+    let segment = Segment::open(&built).unwrap();
     let Cooled { rows, lists } = cool(&segment).unwrap();
-    let found = found("read_cold.py", &rows, &lists.unwrap());
+    let found = found("read_cold.py", &[&rows, &lists.unwrap()]);
     for library in ["pyarrow", "polars", "duckdb"] {
         assert_rows(library, &found[library]["rows"], &[json!(1.0), json!(2.0)]);
         let lists = json!([

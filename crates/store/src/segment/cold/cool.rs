@@ -1,15 +1,16 @@
 //! A segment as Parquet.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array as _, ArrayRef, DictionaryArray, Float64Array, Int64Array, ListArray, RecordBatch,
-    RecordBatchOptions, StringArray, TimestampNanosecondArray, UInt32Array,
+    Array as _, ArrayRef, DictionaryArray, Float64Array, Int64Array, ListArray, StringArray,
+    TimestampNanosecondArray, UInt32Array,
 };
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{Field, Schema, UInt32Type};
-use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit, UInt32Type};
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions, compute_leaves};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
@@ -34,50 +35,72 @@ pub struct Cooled {
 
 /// Encodes a segment as Parquet.
 pub fn cool(segment: &Segment) -> Result<Cooled, SegmentError> {
-    let times = TimestampNanosecondArray::from(segment.times()?.to_vec()).with_timezone("UTC");
-    let weights = segment.weights()?;
-    let weights = (0..segment.rows()).map(|row| weights.get(row));
-    let mut table = Columns::default();
-    table.add("time", MetaKind::Time, Arc::new(times));
-    table.add("weight", MetaKind::Weight, Arc::new(Float64Array::from_iter_values(weights)));
+    let (times, weights) = (segment.times()?, segment.weights()?);
+    let mut table = Table::default();
+    table.add(("time", MetaKind::Time), time_type(), false, move |rows| {
+        let times = TimestampNanosecondArray::from(times[rows].to_vec());
+        Ok(Arc::new(times.with_timezone("UTC")))
+    });
+    table.add(("weight", MetaKind::Weight), DataType::Float64, false, move |rows| {
+        let weights = rows.map(|row| weights.get(row));
+        Ok(Arc::new(Float64Array::from_iter_values(weights)))
+    });
     for column in segment.columns() {
-        let (kind, array) = cooled_column(segment, column)?;
-        table.add(column.name(), kind, array);
+        let (kind, data_type) = cooled_kind(column.kind());
+        let array = |rows| cooled_column(segment, column, rows);
+        table.add((column.name(), kind), data_type, column.nulls() > 0, array);
     }
     let lists = segment.lists().map(cool_lists).transpose()?;
     Ok(Cooled { rows: table.write(segment.rows())?, lists })
 }
 
-/// Of one type for each kind, whatever a segment holds: files can be read together.
+/// One type for each kind, whatever a segment holds: files can be read together.
+fn cooled_kind(kind: Kind) -> (MetaKind, DataType) {
+    match kind {
+        Kind::Int => (MetaKind::Int, DataType::Int64),
+        Kind::Float => (MetaKind::Float, DataType::Float64),
+        Kind::String => (MetaKind::String, coded_type()),
+        Kind::Set => (MetaKind::Set, DataType::UInt32),
+        Kind::Vector => (MetaKind::Vector, DataType::UInt32),
+    }
+}
+
+fn time_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+}
+
+fn coded_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
+}
+
+/// Some rows of a column.
 fn cooled_column(
     segment: &Segment,
     column: &SegmentColumn,
-) -> Result<(MetaKind, ArrayRef), SegmentError> {
-    let rows = 0..segment.rows();
+    rows: Range<usize>,
+) -> Result<ArrayRef, SegmentError> {
     Ok(match column.data()? {
         ColumnData::Int { values, validity } => {
             let is_valid = |row: usize| validity.as_ref().is_none_or(|valid| valid.value(row));
             let values = rows.map(|row| is_valid(row).then(|| values.get(row)));
-            (MetaKind::Int, Arc::new(values.collect::<Int64Array>()))
+            Arc::new(values.collect::<Int64Array>())
         }
         ColumnData::Float { values } => {
-            let values = values.iter().map(|value| (!value.is_nan()).then_some(*value));
-            (MetaKind::Float, Arc::new(values.collect::<Float64Array>()))
+            let values = values[rows].iter().map(|value| (!value.is_nan()).then_some(*value));
+            Arc::new(values.collect::<Float64Array>())
         }
         ColumnData::String { codes, strings } => {
-            let keys = cooled_codes(codes, segment.rows(), strings.len());
-            (MetaKind::String, coded(keys, strings)?)
+            coded(cooled_codes(&codes, rows, strings.len()), &strings)?
         }
         ColumnData::List { ids } => {
             let lists = segment.lists().map_or(0, ListTable::len);
-            let kind = if column.kind() == Kind::Set { MetaKind::Set } else { MetaKind::Vector };
-            (kind, Arc::new(cooled_codes(ids, segment.rows(), lists)))
+            Arc::new(cooled_codes(&ids, rows, lists))
         }
     })
 }
 
-fn cooled_codes(codes: &Codes, rows: usize, distinct: usize) -> UInt32Array {
-    let codes = (0..rows).map(|row| codes.get(row));
+fn cooled_codes(codes: &Codes, rows: Range<usize>, distinct: usize) -> UInt32Array {
+    let codes = rows.map(|row| codes.get(row));
     codes.map(|code| ((code as usize) < distinct).then_some(code)).collect()
 }
 
@@ -93,26 +116,42 @@ fn cool_lists(lists: &ListTable) -> Result<Vec<u8>, SegmentError> {
     let items = coded(codes, lists.items())?;
     let offsets = OffsetBuffer::from_lengths(ids.clone().map(|id| lists.codes(id).len()));
     let field = Arc::new(Field::new("item", items.data_type().clone(), false));
-    let mut table = Columns::default();
-    table.add("id", MetaKind::Int, Arc::new(UInt32Array::from_iter_values(ids)));
-    table.add("items", MetaKind::Items, Arc::new(ListArray::new(field, offsets, items, None)));
+    let ids = UInt32Array::from_iter_values(ids);
+    let items = ListArray::new(field, offsets, items, None);
+    let mut table = Table::default();
+    table.add(("id", MetaKind::Int), DataType::UInt32, false, |rows| {
+        Ok(Arc::new(ids.slice(rows.start, rows.len())))
+    });
+    table.add(("items", MetaKind::Items), items.data_type().clone(), false, |rows| {
+        Ok(Arc::new(items.slice(rows.start, rows.len())))
+    });
     table.write(lists.len())
 }
 
-/// The columns of a file.
+/// Makes some rows of a column.
+type MakeArray<'t> = Box<dyn Fn(Range<usize>) -> Result<ArrayRef, SegmentError> + 't>;
+
+/// The columns of a file, each of which is made when it is written: all of them together may be
+/// far more than the segment, where columns are sparse.
 #[derive(Default)]
-struct Columns {
+struct Table<'t> {
     taken: HashSet<String>,
     fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
+    arrays: Vec<MakeArray<'t>>,
     described: Vec<Described>,
 }
 
-impl Columns {
-    fn add(&mut self, name: &str, kind: MetaKind, array: ArrayRef) {
+impl<'t> Table<'t> {
+    fn add(
+        &mut self,
+        (name, kind): (&str, MetaKind),
+        data_type: DataType,
+        is_nullable: bool,
+        array: impl Fn(Range<usize>) -> Result<ArrayRef, SegmentError> + 't,
+    ) {
         let field = field_name(name, kind, &mut self.taken);
-        self.fields.push(Field::new(field, array.data_type().clone(), array.null_count() > 0));
-        self.arrays.push(array);
+        self.fields.push(Field::new(field, data_type, is_nullable));
+        self.arrays.push(Box::new(array));
         self.described.push(Described { name: name.to_owned(), kind });
     }
 
@@ -121,8 +160,6 @@ impl Columns {
         let Self { fields, arrays, described, .. } = self;
         let first = ColumnPath::from(fields[0].name().as_str());
         let schema = Arc::new(Schema::new(fields));
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?;
         let description = Description { version: VERSION, columns: described };
         let properties = properties(&description)
             // Small differences take less than numbers that are all different.
@@ -132,9 +169,22 @@ impl Columns {
         // Without Arrow's own description: to readers, strings are strings and no dictionaries.
         let options =
             ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options)?;
-        writer.write(&batch)?;
-        Ok(writer.into_inner()?)
+        let writer = ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(&schema), options)?;
+        let (mut file, columns) = writer.into_serialized_writer()?;
+        for (number, start) in (0..rows).step_by(ROW_GROUP_ROWS).enumerate() {
+            let rows = start..rows.min(start + ROW_GROUP_ROWS);
+            let mut group = file.next_row_group()?;
+            let writers = columns.create_column_writers(number)?;
+            for ((mut writer, array), field) in writers.into_iter().zip(&arrays).zip(&schema.fields)
+            {
+                for leaf in compute_leaves(field, &array(rows.clone())?)? {
+                    writer.write(&leaf)?;
+                }
+                writer.close()?.append_to_row_group(&mut group)?;
+            }
+            group.close()?;
+        }
+        Ok(file.into_inner()?)
     }
 }
 
@@ -144,7 +194,6 @@ fn properties(description: &Description) -> WriterPropertiesBuilder {
     WriterProperties::builder()
         // More of it takes more time and hardly less space.
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_sorting_columns(Some(vec![ascending]))
         .set_key_value_metadata(Some(vec![KeyValue::new(META_KEY.to_owned(), description)]))
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray as _};
+use arrow::array::{Array as _, ArrayRef, AsArray as _};
 use arrow::datatypes::{
-    DataType, FieldRef, Float64Type, Int32Type, Int64Type, Schema, TimestampNanosecondType,
-    UInt32Type,
+    ArrowPrimitiveType, DataType, FieldRef, Float64Type, Int32Type, Int64Type, Schema,
+    TimestampNanosecondType, UInt32Type,
 };
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -15,15 +15,13 @@ use parquet::arrow::arrow_reader::{
 use perflab_model::Kind;
 
 use super::{Described, Description, META_KEY, VERSION};
-use crate::segment::build::{
-    Sheets, encode_floats, encode_ints, encode_list_ids, encode_lists, encode_strings,
-    encode_times, encode_weights,
-};
+use crate::segment::build::{encode_lists, encode_times, encode_weights};
 use crate::segment::dictionary::Union;
-use crate::segment::file::{Encoded, Sheet, Shelf};
+use crate::segment::file::{Sheet, Sheets, Shelf};
+use crate::segment::layout::{Layout, Present};
 use crate::segment::meta::MetaKind;
 use crate::segment::source::NULL;
-use crate::segment::{SegmentError, damaged};
+use crate::segment::{SegmentError, Sparsity, damaged};
 
 /// So many rows of a column are decoded at a time.
 const READ_ROWS: usize = 64 << 10;
@@ -34,60 +32,81 @@ pub(crate) fn thaw(
     rows: Bytes,
     lists: Option<Bytes>,
     shelf: Option<&dyn Shelf>,
+    sparsity: Sparsity,
 ) -> Result<Sheets, SegmentError> {
     let (lists, lists_len) = match lists.map(thaw_lists).transpose()? {
         Some((lists, len)) => (Some(lists), len),
         None => (None, 0),
     };
     let file = File::open(rows)?;
-    let mut columns = Vec::new();
+    let mut layout = Layout::new(file.rows(), shelf, sparsity);
     for (place, column) in file.description.columns.iter().enumerate() {
-        let column = thawed_column(column, &file.column(place)?, lists_len)?;
-        columns.push(column.shelved(shelf)?);
+        thaw_column(column, &file.column(place)?, lists_len, &mut layout)?;
     }
-    Ok(Sheets { rows: Sheet::new(file.rows(), columns), lists })
+    layout.finish(lists)
 }
 
-fn thawed_column(
+fn thaw_column(
     Described { name, kind }: &Described,
     parts: &[ArrayRef],
     lists: usize,
-) -> Result<Encoded, SegmentError> {
-    let floats = || parts.iter().flat_map(|part| part.as_primitive::<Float64Type>());
-    Ok(match kind {
+    layout: &mut Layout<'_>,
+) -> Result<(), SegmentError> {
+    match kind {
         MetaKind::Time => {
             let times = parts.iter().map(|part| part.as_primitive::<TimestampNanosecondType>());
             let times: Vec<i64> = times.flat_map(|part| part.values().iter().copied()).collect();
-            encode_times(times)
+            layout.add(encode_times(times))
         }
         MetaKind::Weight => {
-            encode_weights(&floats().map(Option::unwrap_or_default).collect::<Vec<_>>())
+            let weights = parts.iter().flat_map(|part| part.as_primitive::<Float64Type>());
+            layout.add(encode_weights(&weights.map(Option::unwrap_or_default).collect::<Vec<_>>()))
         }
-        MetaKind::Int => {
-            let values = parts.iter().flat_map(|part| part.as_primitive::<Int64Type>());
-            let (values, valid): (Vec<i64>, Vec<bool>) =
-                values.map(|value| (value.unwrap_or(0), value.is_some())).unzip();
-            encode_ints(name, &values, &valid)
-        }
-        MetaKind::Float => {
-            encode_floats(name, floats().map(|value| value.unwrap_or(f64::NAN)).collect())
-        }
+        MetaKind::Int => layout.add_ints(name, present::<Int64Type>(parts)),
+        MetaKind::Float => layout.add_floats(name, present::<Float64Type>(parts)),
         MetaKind::String => {
-            let (mut union, mut codes) = (Union::default(), Vec::new());
-            for part in parts {
-                union.append_array(part.as_dictionary::<Int32Type>(), &mut codes);
+            let (mut union, mut codes) = (Union::default(), Present::default());
+            for (before, part) in with_rows_before(parts) {
+                let part = part.as_dictionary::<Int32Type>();
+                union.of_array(part, |row, number| codes.push(narrow(before + row), number));
             }
-            let strings = union.sort(&mut codes)?;
-            encode_strings(name, &codes, strings)?
+            let strings = union.sort(&mut codes.values)?;
+            layout.add_strings(name, codes, strings)
         }
-        MetaKind::Set | MetaKind::Vector => {
-            let ids = parts.iter().flat_map(|part| part.as_primitive::<UInt32Type>());
-            let ids: Vec<u32> = ids.map(|id| id.unwrap_or(NULL)).collect();
-            let kind = if *kind == MetaKind::Set { Kind::Set } else { Kind::Vector };
-            encode_list_ids(name, kind, &ids, lists)
+        MetaKind::Set => layout.add_lists(name, Kind::Set, present::<UInt32Type>(parts), lists),
+        MetaKind::Vector => {
+            layout.add_lists(name, Kind::Vector, present::<UInt32Type>(parts), lists)
         }
-        MetaKind::Items => return damaged(format!("column `{name}` is of a kind of its own")),
+        MetaKind::Items => damaged(format!("column `{name}` is of a kind of its own")),
+    }
+}
+
+/// The values of a column that are there.
+fn present<T: ArrowPrimitiveType>(parts: &[ArrayRef]) -> Present<T::Native> {
+    let mut present = Present::default();
+    for (before, part) in with_rows_before(parts) {
+        let part = part.as_primitive::<T>();
+        let mut push = |row: usize| present.push(narrow(before + row), part.value(row));
+        match part.nulls() {
+            Some(nulls) => nulls.valid_indices().for_each(push),
+            None => (0..part.len()).for_each(&mut push),
+        }
+    }
+    present
+}
+
+/// The parts of a column, with the number of rows before each.
+fn with_rows_before(parts: &[ArrayRef]) -> impl Iterator<Item = (usize, &ArrayRef)> {
+    parts.iter().scan(0, |rows, part| {
+        let before = *rows;
+        *rows += part.len();
+        Some((before, part))
     })
+}
+
+/// Segments have fewer rows than 32 bits count.
+fn narrow(row: usize) -> u32 {
+    u32::try_from(row).unwrap_or(NULL)
 }
 
 /// The table of lists, and how many there are.
@@ -107,7 +126,7 @@ fn thaw_lists(lists: Bytes) -> Result<(Sheet, usize), SegmentError> {
             *end += length;
             Some(*end)
         }));
-        items.append_array(list.values().as_dictionary::<Int32Type>(), &mut codes);
+        items.of_array(list.values().as_dictionary::<Int32Type>(), |_, code| codes.push(code));
     }
     Ok((encode_lists(items, codes, ends)?, file.rows()))
 }

@@ -1,4 +1,4 @@
-"""Reads a segment, and its lists, with pyarrow and with polars; prints what each of them found."""
+"""Reads the files of a segment with pyarrow and with polars; prints what each of them found."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ import sys
 import polars
 import pyarrow
 
-rows_path, lists_path = sys.argv[1:]
+paths = dict(zip(("rows", "lists", "sparse"), sys.argv[1:]))
 
 
 def by_pyarrow(path):
@@ -28,8 +28,8 @@ def by_polars(path):
 
 json.dump(
     {
-        name: {"rows": read(rows_path), "lists": read(lists_path)}
-        for name, read in {"pyarrow": by_pyarrow, "polars": by_polars}.items()
+        library: {name: read(path) for name, path in paths.items()}
+        for library, read in {"pyarrow": by_pyarrow, "polars": by_polars}.items()
     },
     sys.stdout,
 )
