@@ -153,7 +153,7 @@ enum Leaf {
         first: u32,
         len: u32,
     },
-    /// Codes whose entry is 1; the last entry is null's.
+    /// Codes whose entry is 1. There are entries for all codes of that width, or up to null's.
     CodeTable {
         codes: Codes,
         accepted: Vec<u8>,
@@ -220,9 +220,9 @@ impl Leaf {
                 Codes::U32(codes) => fill_range(&codes[rows], *first, *len, mask),
             },
             Self::CodeTable { codes, accepted } => match codes {
-                Codes::U8(codes) => fill_table(&codes[rows], accepted, mask),
-                Codes::U16(codes) => fill_table(&codes[rows], accepted, mask),
-                Codes::U32(codes) => fill_table(&codes[rows], accepted, mask),
+                Codes::U8(codes) => fill_table::<0x100, _>(&codes[rows], accepted, mask),
+                Codes::U16(codes) => fill_table::<0x1_0000, _>(&codes[rows], accepted, mask),
+                Codes::U32(codes) => fill_long_table(&codes[rows], accepted, mask),
             },
             Self::Int { values, valid, test } => {
                 match values {
@@ -275,9 +275,21 @@ fn fill_range<C: Code + TryFrom<u32> + PartialOrd>(
     }
 }
 
-fn fill_table<C: Copy + Into<u32>>(codes: &[C], accepted: &[u8], mask: &mut [u8]) {
+/// The table has an entry for every code of that width: none has to be checked.
+fn fill_table<const N: usize, C: Copy + Into<usize>>(
+    codes: &[C],
+    accepted: &[u8],
+    mask: &mut [u8],
+) {
+    let accepted: &[u8; N] = accepted.first_chunk().expect("tables are as long as codes are wide");
     for (mask, &code) in mask.iter_mut().zip(codes) {
-        *mask = accepted[code.into() as usize];
+        *mask = accepted[code.into()];
+    }
+}
+
+fn fill_long_table(codes: &[u32], accepted: &[u8], mask: &mut [u8]) {
+    for (mask, &code) in mask.iter_mut().zip(codes) {
+        *mask = accepted[code as usize];
     }
 }
 
@@ -591,10 +603,16 @@ fn code_table(codes: &Codes, accepted: impl Iterator<Item = bool>) -> Leaf {
 }
 
 /// A table, or what is faster: nothing, or one run of codes.
-fn shortest(codes: &Codes, accepted: Vec<u8>) -> Leaf {
+fn shortest(codes: &Codes, mut accepted: Vec<u8>) -> Leaf {
     let Some(first) = accepted.iter().position(|&byte| byte == 1) else { return Leaf::Nothing };
     let len = accepted[first..].iter().take_while(|&&byte| byte == 1).count();
     if accepted[first + len..].contains(&1) {
+        let entries = match codes {
+            Codes::U8(_) => 0x100,
+            Codes::U16(_) => 0x1_0000,
+            Codes::U32(_) => accepted.len(),
+        };
+        accepted.resize(entries.max(accepted.len()), 0);
         return Leaf::CodeTable { codes: codes.clone(), accepted };
     }
     let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
