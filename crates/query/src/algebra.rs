@@ -133,3 +133,39 @@ pub enum Aggregate {
     /// The value below which this part of the weight lies, from 0 to 1.
     Percentile(f64, String),
 }
+
+impl Question {
+    /// The columns that are read of a segment, as often as they are.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        let conditions = self.any_of.iter().flatten().map(|condition| condition.column.as_str());
+        let dimensions = self.group_by.iter().filter_map(Dimension::column);
+        conditions.chain(dimensions).chain(self.aggregates.iter().filter_map(Aggregate::column))
+    }
+}
+
+impl Dimension {
+    pub(crate) fn column(&self) -> Option<&str> {
+        match self {
+            Self::Column(name) => Some(name),
+            Self::Time(_) => None,
+        }
+    }
+}
+
+impl Aggregate {
+    /// What it reads beside weights.
+    pub(crate) fn column(&self) -> Option<&str> {
+        match self {
+            Self::Count | Self::EffectiveSize(None) => None,
+            Self::Samples => Some("hits"),
+            Self::Sum(column)
+            | Self::Avg(column)
+            | Self::Min(column)
+            | Self::Max(column)
+            | Self::Stddev(column)
+            | Self::Percentile(_, column)
+            | Self::Distinct(column)
+            | Self::EffectiveSize(Some(column)) => Some(column),
+        }
+    }
+}

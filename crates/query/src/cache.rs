@@ -129,7 +129,7 @@ impl<'q> Recall<'q> {
             }
             vocabularies.push(vocabulary);
         }
-        let columns: Vec<Option<&str>> = question.group_by.iter().map(column_of).collect();
+        let columns: Vec<Option<&str>> = question.group_by.iter().map(Dimension::column).collect();
         let text = format!("{:?}", (&question.any_of, columns, &question.aggregates));
         Some(Self { cache, question, text, vocabularies })
     }
@@ -198,12 +198,5 @@ fn numbered(question: &Question) -> impl Iterator<Item = &str> {
         | Aggregate::EffectiveSize(_)
         | Aggregate::Percentile(..) => None,
     });
-    question.group_by.iter().filter_map(column_of).chain(counted)
-}
-
-fn column_of(dimension: &Dimension) -> Option<&str> {
-    match dimension {
-        Dimension::Column(name) => Some(name),
-        Dimension::Time(_) => None,
-    }
+    question.group_by.iter().filter_map(Dimension::column).chain(counted)
 }

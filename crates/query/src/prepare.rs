@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use perflab_store::segment::{Segment, Snapshot, Weights};
+use perflab_store::segment::{Segment, SegmentColumn, Snapshot, Weights};
 use rayon::prelude::*;
 
 use crate::algebra::{Aggregate, Question};
@@ -44,11 +44,12 @@ impl<'s> Had<'s> {
     /// rows are of its time.
     fn of(
         segment: &'s Segment,
-        range: Option<(i64, i64)>,
+        question: &Question,
         conditions: &Conditions<'_>,
         recall: Option<&Recall<'_>>,
+        budget: &Budget<'_>,
     ) -> Result<(Self, usize), QueryError> {
-        let rows = rows_in(range, segment)?;
+        let rows = rows_in(question.range, segment)?;
         let count = rows.len();
         if count == 0 {
             return Ok((Self::Nothing, 0));
@@ -63,6 +64,11 @@ impl<'s> Had<'s> {
             kept = Some(spot);
         }
         let filter = Filter::new(conditions, segment)?;
+        if filter.is_some() {
+            // It is there until the question is answered.
+            let columns = question.columns().flat_map(|name| segment.columns_named(name));
+            budget.take(columns.map(SegmentColumn::made_bytes).sum())?;
+        }
         let part = filter.map(|filter| Part { segment, rows, filter, spot: kept });
         Ok((part.map_or(Self::Nothing, Self::Part), count))
     }
@@ -157,7 +163,7 @@ impl<'s> Plan<'s> {
         let found: Vec<_> = snapshot
             .segments
             .par_iter()
-            .map(|segment| Had::of(segment, question.range, &conditions, recall.as_ref()))
+            .map(|segment| Had::of(segment, question, &conditions, recall.as_ref(), budget))
             .collect::<Result<_, _>>()?;
         let rows_scanned = found.iter().map(|(_, rows)| *rows as u64).sum();
         let (mut parts, mut said, mut rows_recalled) = (Vec::new(), Vec::new(), 0);
@@ -259,24 +265,15 @@ fn sources_of<'s>(
         let numbers = parts.iter().map(|part| Numbers::new(name, part.segment));
         numbers.map(|numbers| Ok(Source::Numbers(numbers?))).collect::<Result<_, QueryError>>()
     };
-    match aggregate {
-        Aggregate::Count | Aggregate::EffectiveSize(None) => {
-            Ok((parts.iter().map(|_| Source::Nothing).collect(), 0))
-        }
-        Aggregate::Samples => Ok((numbers("hits")?, 0)),
-        Aggregate::Sum(column)
-        | Aggregate::Avg(column)
-        | Aggregate::Stddev(column)
-        | Aggregate::Min(column)
-        | Aggregate::EffectiveSize(Some(column))
-        | Aggregate::Max(column)
-        | Aggregate::Percentile(_, column) => Ok((numbers(column)?, 0)),
-        Aggregate::Distinct(column) => {
-            let numbered = Numbered::column(column, parts, snapshot, budget)?;
-            let count = numbered.values.count();
-            Ok((numbered.locals.into_iter().map(Source::Codes).collect(), count))
-        }
+    let Some(column) = aggregate.column() else {
+        return Ok((parts.iter().map(|_| Source::Nothing).collect(), 0));
+    };
+    if !matches!(aggregate, Aggregate::Distinct(_)) {
+        return Ok((numbers(column)?, 0));
     }
+    let numbered = Numbered::column(column, parts, snapshot, budget)?;
+    let count = numbered.values.count();
+    Ok((numbered.locals.into_iter().map(Source::Codes).collect(), count))
 }
 
 fn middle(sources: &[Source<'_>]) -> f64 {

@@ -93,6 +93,23 @@ fn memory_has_an_end() {
 }
 
 #[test]
+fn what_is_made_of_sparse_columns_is_memory_of_the_question() {
+    let row = |n: i64| {
+        let cell = ("f".to_owned(), Cell::Float(n as f64));
+        Row { time: n, weight: 1.0, cells: if n % 100 == 0 { vec![cell] } else { Vec::new() } }
+    };
+    let rows: Vec<Row> = (0..20_000).map(row).collect();
+    let snapshot = Snapshot::of(rows.chunks(4000).map(segment_of));
+    let sum = Question { aggregates: vec![Aggregate::Sum("f".to_owned())], ..Question::default() };
+    let ask = |memory_bytes| {
+        let limits = Limits { memory_bytes, ..Limits::default() };
+        answer(&sum, &snapshot, &limits).map(|answer| answer.rows[0].values[0])
+    };
+    assert!(ask(20_000 * 8).unwrap_err().to_string().contains("memory that a question may use"));
+    assert_eq!(ask(1 << 20).unwrap(), Some((0..200).map(|n| f64::from(n) * 100.0).sum()));
+}
+
+#[test]
 fn possible_groups_have_an_end() {
     let snapshot = snapshot(300);
     let question = by(&["i"; 8]);

@@ -416,6 +416,14 @@ impl SegmentColumn {
         })
     }
 
+    /// How much memory [`data`](Self::data) takes: none where the values are read as they lie.
+    pub fn made_bytes(&self) -> usize {
+        match &self.stored {
+            Stored::Dense(_) => 0,
+            Stored::Sparse(sparse) => sparse.spread_bytes(),
+        }
+    }
+
     /// The values as they lie in their file, once their checksum has been found right.
     pub fn stored(&self) -> Result<&Stored, SegmentError> {
         self.check()?;

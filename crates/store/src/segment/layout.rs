@@ -35,9 +35,12 @@ impl<T: Copy> Present<T> {
     }
 
     /// One for each of so many rows.
-    fn spread(&self, rows: usize, null: T) -> Vec<T> {
+    fn spread(self, rows: usize, null: T) -> Vec<T> {
+        if self.len() == rows && self.rows.is_sorted() {
+            return self.values;
+        }
         let mut spread = vec![null; rows];
-        for (&row, &value) in self.rows.iter().zip(&self.values) {
+        for (row, value) in self.rows.into_iter().zip(self.values) {
             spread[row as usize] = value;
         }
         spread

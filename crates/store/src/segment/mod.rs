@@ -66,7 +66,10 @@ pub enum SegmentError {
     Damaged(String),
     #[error("{rows} rows are more than the {ROWS_MAX} of a segment")]
     TooManyRows { rows: usize },
-    #[error("one column has more than 2 GiB of distinct text or items, too much for a segment")]
+    #[error(
+        "one column, or all sparse ones together, have more than 2 GiB of distinct text or items, \
+         too much for a segment"
+    )]
     TooMuchText,
     #[error("failed to write the segment")]
     Write(#[from] std::io::Error),

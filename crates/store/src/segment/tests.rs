@@ -279,6 +279,10 @@ fn what_a_sparse_column_has_is_known_without_its_rows() {
     assert_eq!(column("set", Kind::Set).lists_used(lists).unwrap(), [0, 1, 2, 6], "and null");
     assert_eq!(column("vector", Kind::Vector).items_used(lists).unwrap(), [0, 1, 2]);
     assert_eq!(column("vector", Kind::Vector).nulls(), 997);
+    let made =
+        [("int", Kind::Int), ("float", Kind::Float), ("string", Kind::String), ("set", Kind::Set)];
+    let made = made.map(|(name, kind)| column(name, kind).made_bytes());
+    assert_eq!(made, [8125, 8000, 1000, 1000], "for the rows of the whole segment");
 }
 
 #[test]

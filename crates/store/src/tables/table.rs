@@ -253,3 +253,28 @@ impl Freeze {
         Ok((image.segment.rows() > 0).then_some(image))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::rows::GroupRows;
+
+    /// How many deliveries of 2,000 rows and columns become one image, of more that wait.
+    fn frozen_at_once(values_per_row: usize) -> usize {
+        let mut table = Table::default();
+        for _ in 0..40 {
+            let mut delivery = Delivery::new((0, 1), Nanos(0), GroupRows::default(), Vec::new());
+            (delivery.rows, delivery.columns) = (2000, 2000);
+            delivery.values = 2000 * values_per_row;
+            table.push(delivery);
+        }
+        table.plan_freeze(&TableLimits::DEFAULT).unwrap().deliveries.len()
+    }
+
+    #[test]
+    fn images_have_as_many_rows_as_their_values_allow() {
+        assert_eq!(frozen_at_once(2000), 2, "64 MiB of numbers");
+        assert_eq!(frozen_at_once(20), 13, "most of them are nulls, which take nothing");
+        assert_eq!(frozen_at_once(1), 32, "64 Ki rows");
+    }
+}

@@ -3,7 +3,10 @@
 use std::fs;
 
 use perflab_model::{CategoryName, Kind, Nanos};
-use perflab_store::{Catalog, CatalogError, CategorySettings, Glob, Guarantee, Idl, Token};
+use perflab_store::{
+    Catalog, CatalogError, CategorySettings, Glob, Guarantee, Idl, SegmentChange, SegmentEntry,
+    Token,
+};
 use tempfile::TempDir;
 
 fn open(dir: &TempDir) -> Catalog {
@@ -152,4 +155,32 @@ fn a_newer_catalog_is_left_alone() {
     let error = Catalog::open(&path, Nanos(7)).unwrap_err();
     assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
     assert!(path.exists());
+}
+
+#[test]
+fn a_catalog_of_before_there_were_sparse_columns_still_opens() {
+    let dir = TempDir::new().unwrap();
+    let catalog = open(&dir);
+    let entry = SegmentEntry {
+        id: 1,
+        rows: 2,
+        row_bytes: 3,
+        list_bytes: Some(4),
+        sparse_bytes: Some(5),
+        min_ns: 6,
+        max_ns: 7,
+        first_seq: 8,
+        end_seq: 9,
+        cold: None,
+    };
+    let segments = |catalog: &Catalog| catalog.segment_sets().unwrap().remove(0).segments;
+    let change = SegmentChange { added: Some(&entry), ..SegmentChange::default() };
+    catalog.change_segments("d", &change).unwrap();
+    assert_eq!(segments(&catalog), [entry]);
+    catalog.close().unwrap();
+    let before = rusqlite::Connection::open(dir.path().join("c.sqlite")).unwrap();
+    before.execute_batch("ALTER TABLE segments DROP COLUMN sparse_bytes").unwrap();
+    before.pragma_update(None, "user_version", 5).unwrap();
+    before.close().unwrap();
+    assert_eq!(segments(&open(&dir)), [SegmentEntry { sparse_bytes: None, ..entry }]);
 }

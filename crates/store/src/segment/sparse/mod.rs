@@ -94,6 +94,22 @@ impl Sparse {
         }
     }
 
+    /// How much memory that takes.
+    pub(super) fn spread_bytes(&self) -> usize {
+        let code_bytes = |null: usize| match null {
+            0..=0xff => size_of::<u8>(),
+            0x100..=0xffff => size_of::<u16>(),
+            _ => size_of::<u32>(),
+        };
+        let bits = self.segment_rows.div_ceil(8);
+        match &self.values {
+            ColumnData::Int { .. } => self.segment_rows * size_of::<i64>() + bits,
+            ColumnData::Float { .. } => self.segment_rows * size_of::<f64>(),
+            ColumnData::String { strings, .. } => self.segment_rows * code_bytes(strings.len()),
+            ColumnData::List { .. } => self.segment_rows * code_bytes(self.lists),
+        }
+    }
+
     /// As narrow as the code of null, which is the largest.
     fn spread_codes(&self, codes: &Codes, null: usize) -> Codes {
         let null = u32::try_from(null).unwrap_or(u32::MAX);
