@@ -180,7 +180,7 @@ fn a_catalog_of_before_there_were_sparse_columns_still_opens() {
     catalog.close().unwrap();
     let before = rusqlite::Connection::open(dir.path().join("c.sqlite")).unwrap();
     before.execute_batch("ALTER TABLE segments DROP COLUMN sparse_bytes").unwrap();
-    before.pragma_update(None, "user_version", 5).unwrap();
+    before.pragma_update(None, "user_version", 6).unwrap();
     before.close().unwrap();
     assert_eq!(segments(&open(&dir)), [SegmentEntry { sparse_bytes: None, ..entry }]);
 }
