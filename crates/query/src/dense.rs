@@ -121,7 +121,7 @@ impl Worker {
         let expected = Expected {
             groups: Some(groups.count),
             rows: segment.part.rows.len(),
-            has_whole_weights: segment.has_whole_weights(),
+            weight_max: segment.weight_max(),
         };
         for (local, source) in self.locals.iter_mut().zip(&segment.sources) {
             local.reset_for(expected, source);

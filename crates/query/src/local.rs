@@ -28,14 +28,19 @@ pub(crate) struct Expected {
     /// `None`: not known.
     pub(crate) groups: Option<usize>,
     pub(crate) rows: usize,
-    /// Whether all weights are small integers.
-    pub(crate) has_whole_weights: bool,
+    /// The most that a weight can be, where all are small integers.
+    pub(crate) weight_max: Option<u16>,
 }
 
 impl Expected {
     /// Whether rows and their weights can be counted in one number.
     pub(crate) fn fits_tally(self) -> bool {
-        self.has_whole_weights && self.rows <= TALLY_ROWS_MAX
+        self.weight_max.is_some() && self.rows <= TALLY_ROWS_MAX
+    }
+
+    /// Whether the weights of all rows together leave a bit of a word.
+    fn fits_word(self) -> bool {
+        self.weight_max.is_some_and(|most| self.rows as u64 * u64::from(most) < u64::from(SEEN))
     }
 }
 
@@ -208,9 +213,15 @@ pub(crate) fn weight_of(tally: u64) -> f64 {
     (tally % ROW) as f64
 }
 
-/// The rows of groups and the sums of their weights.
+/// Beside a sum of weights: that there is a row, whatever it weighs.
+const SEEN: u32 = 1 << 31;
+
+/// Which groups have rows, and the sums of their weights. Of many groups, what takes half as much
+/// memory is nearer to the processor.
 #[derive(Debug)]
 pub(crate) enum Tallies {
+    /// Both in half a number.
+    Word(Lanes<u32>),
     /// Both in one number.
     Whole(Lanes<u64>),
     Any(Lanes<(u64, f64)>),
@@ -224,12 +235,15 @@ impl Default for Tallies {
 
 impl Tallies {
     fn reset(&mut self, expected: Expected) {
-        match (&mut *self, expected.fits_tally()) {
-            (Self::Whole(_), true) | (Self::Any(_), false) => {}
-            (Self::Any(_), true) => *self = Self::Whole(Lanes::default()),
-            (Self::Whole(_), false) => *self = Self::Any(Lanes::default()),
+        match (&mut *self, expected.fits_word(), expected.fits_tally()) {
+            (Self::Word(_), true, _) | (Self::Whole(_), false, true) => {}
+            (Self::Any(_), false, false) => {}
+            (_, true, _) => *self = Self::Word(Lanes::default()),
+            (_, false, true) => *self = Self::Whole(Lanes::default()),
+            (_, false, false) => *self = Self::Any(Lanes::default()),
         }
         match self {
+            Self::Word(sums) => sums.reset(expected.groups),
             Self::Whole(sums) => sums.reset(expected.groups),
             Self::Any(sums) => sums.reset(expected.groups),
         }
@@ -237,6 +251,7 @@ impl Tallies {
 
     fn grow(&mut self, groups: usize) {
         match self {
+            Self::Word(sums) => sums.grow(groups),
             Self::Whole(sums) => sums.grow(groups),
             Self::Any(sums) => sums.grow(groups),
         }
@@ -246,6 +261,16 @@ impl Tallies {
         let (base, groups) = (block.base, block.groups);
         let add_any = |sum: &mut (u64, f64), weight: f64| *sum = (sum.0 + 1, sum.1 + weight);
         match (self, block.weights) {
+            (Self::Word(sums), WeightSlice::U8(weights)) => {
+                sums.fold(base, groups, weights.iter(), |sum, &w| {
+                    *sum = (*sum + u32::from(w)) | SEEN;
+                });
+            }
+            (Self::Word(sums), WeightSlice::U16(weights)) => {
+                sums.fold(base, groups, weights.iter(), |sum, &w| {
+                    *sum = (*sum + u32::from(w)) | SEEN;
+                });
+            }
             (Self::Whole(sums), WeightSlice::U8(weights)) => {
                 sums.fold(base, groups, weights.iter(), |sum, &w| *sum += ROW + u64::from(w));
             }
@@ -261,13 +286,16 @@ impl Tallies {
             (Self::Any(sums), WeightSlice::F64(weights)) => {
                 sums.fold(base, groups, weights.iter().copied(), add_any);
             }
-            (Self::Whole(_), WeightSlice::F64(_)) => unreachable!("said to be whole"),
+            (Self::Word(_) | Self::Whole(_), WeightSlice::F64(_)) => {
+                unreachable!("said to be whole")
+            }
         }
     }
 
     /// The groups of the first so many that have rows.
     fn find(&self, groups: usize, into: &mut Vec<u32>) {
         match self {
+            Self::Word(sums) => sums.find(groups, |sum| *sum > 0, into),
             Self::Whole(sums) => sums.find(groups, |sum| *sum > 0, into),
             Self::Any(sums) => sums.find(groups, |(rows, _)| *rows > 0, into),
         }
@@ -276,6 +304,9 @@ impl Tallies {
     /// Adds the weight of groups to sums: for each pair, of one of these to one of those.
     pub(crate) fn add_to(&self, sums: &mut [f64], pairs: impl Iterator<Item = (usize, usize)>) {
         match self {
+            Self::Word(tallies) => pairs.for_each(|(from, into)| {
+                sums[into] += f64::from(tallies.get(from, |a, b| (a & !SEEN) + b) & !SEEN);
+            }),
             Self::Whole(tallies) => pairs.for_each(|(from, into)| {
                 sums[into] += weight_of(tallies.get(from, |a, b| a + b));
             }),
@@ -515,13 +546,19 @@ mod tests {
     #[test]
     fn more_rows_than_fit_above_the_weights_are_counted_apart() {
         let mut tallies = Tallies::default();
-        let mut reset = |rows, has_whole_weights| {
-            tallies.reset(Expected { groups: Some(1), rows, has_whole_weights });
-            matches!(tallies, Tallies::Whole(_))
+        let mut reset = |rows, weight_max| {
+            tallies.reset(Expected { groups: Some(1), rows, weight_max });
+            match tallies {
+                Tallies::Word(_) => "word",
+                Tallies::Whole(_) => "whole",
+                Tallies::Any(_) => "any",
+            }
         };
-        assert!(reset(TALLY_ROWS_MAX, true));
-        assert!(!reset(TALLY_ROWS_MAX + 1, true));
-        assert!(!reset(1, false));
-        assert!(reset(1, true));
+        assert_eq!(reset(TALLY_ROWS_MAX, Some(u16::MAX)), "whole");
+        assert_eq!(reset(TALLY_ROWS_MAX + 1, Some(u16::MAX)), "any");
+        assert_eq!(reset(1, None), "any");
+        assert_eq!(reset((1 << 31) / 255, Some(255)), "word");
+        assert_eq!(reset((1 << 31) / 255 + 1, Some(255)), "whole");
+        assert_eq!(reset(usize::MAX >> 16, Some(0)), "word");
     }
 }

@@ -85,11 +85,13 @@ pub(crate) struct Prepared<'s> {
 }
 
 impl Prepared<'_> {
-    pub(crate) fn has_whole_weights(&self) -> bool {
+    /// The most that a weight can be, where all are small integers.
+    pub(crate) fn weight_max(&self) -> Option<u16> {
         match self.weights {
-            Weights::All(weight) => whole_weight(*weight).is_some_and(|w| u8::try_from(w).is_ok()),
-            Weights::U8(_) | Weights::U16(_) => true,
-            Weights::F64(_) => false,
+            Weights::All(weight) => whole_weight(*weight).filter(|w| *w <= u8::MAX.into()),
+            Weights::U8(_) => Some(u8::MAX.into()),
+            Weights::U16(_) => Some(u16::MAX),
+            Weights::F64(_) => None,
         }
     }
 

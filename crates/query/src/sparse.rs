@@ -40,7 +40,7 @@ pub(crate) fn table<'s>(
         || strides.possible > rows.saturating_mul(budget.thresholds.groups_per_row);
     let partitions = if is_hashed { hashed } else { ranges };
     let only_counts = plan.question.aggregates.iter().all(|one| matches!(one, Aggregate::Count));
-    let is_whole = plan.segments.iter().all(Prepared::has_whole_weights);
+    let is_whole = plan.segments.iter().all(|segment| segment.weight_max().is_some());
     let division = Division { partitions, bits };
     let sparse = Sparse { plan, strides, layout: &layout, budget, rows, division };
     let table = match (is_hashed, only_counts && is_whole) {
@@ -347,12 +347,13 @@ struct Worker<'p> {
     present: Vec<u32>,
     pairs: Vec<(u32, u32)>,
     sparse: &'p Sparse<'p, 'p>,
-    has_whole_weights: bool,
+    weight_max: Option<u16>,
 }
 
 impl<'p> Worker<'p> {
     fn new(sparse: &'p Sparse<'p, 'p>) -> Self {
         let locals = sparse.plan.question.aggregates.iter().zip(&sparse.plan.middles);
+        let mut weight_maxes = sparse.plan.segments.iter().map(Prepared::weight_max);
         Self {
             groups: Groups::new(sparse.plan.question, sparse.layout, sparse.budget),
             locals: locals.map(|(aggregate, &middle)| Local::new(aggregate, middle)).collect(),
@@ -364,7 +365,7 @@ impl<'p> Worker<'p> {
             presence: Presence::default(),
             present: Vec::new(),
             pairs: Vec::new(),
-            has_whole_weights: sparse.plan.segments.iter().all(Prepared::has_whole_weights),
+            weight_max: weight_maxes.try_fold(0, |most, one| one.map(|one| one.max(most))),
             sparse,
         }
     }
@@ -380,9 +381,9 @@ impl<'p> Worker<'p> {
         if rows == 0 {
             return Ok(());
         }
-        let Self { sparse, has_whole_weights, .. } = *self;
+        let Self { sparse, weight_max, .. } = *self;
         let groups = K::groups(sparse.division);
-        let expected = Expected { groups, rows, has_whole_weights };
+        let expected = Expected { groups, rows, weight_max };
         self.locals.iter_mut().for_each(|local| local.reset(expected));
         self.known.numbers.clear();
         self.known.groups.clear();

@@ -84,6 +84,16 @@ impl Places<'_> {
     }
 }
 
+/// What each source has of a column.
+struct Parts<'r, 'a>(Vec<(SourceColumn<'a>, Places<'r>)>);
+
+impl Parts<'_, '_> {
+    /// How many values there are at most.
+    fn values_max(&self) -> usize {
+        self.0.iter().map(|(column, _)| column.values_max()).sum()
+    }
+}
+
 /// The rows of all sources, one source after the other.
 struct Rows<'s, 'a> {
     sources: &'s [Source<'a>],
@@ -126,43 +136,41 @@ impl<'s, 'a> Rows<'s, 'a> {
         Ok(sorted)
     }
 
-    /// Shows what each source has of a column, and where the rows of the source go.
-    fn each(
-        &self,
-        name: &str,
-        kind: Kind,
-        mut see: impl FnMut(SourceColumn<'a>, Places<'_>),
-    ) -> Result<(), SegmentError> {
-        let mut before = 0;
+    /// What each source has of a column, and where the rows of the source go.
+    fn parts(&self, name: &str, kind: Kind) -> Result<Parts<'_, 'a>, SegmentError> {
+        let (mut parts, mut before) = (Vec::new(), 0);
         for source in self.sources {
             if let Some(column) = source.column(name, kind)? {
-                see(column, Places { before, places: self.places.as_deref() });
+                parts.push((column, Places { before, places: self.places.as_deref() }));
             }
             before += source.rows();
         }
-        Ok(())
+        Ok(Parts(parts))
     }
 
     fn ints(&self, name: &str) -> Result<Present<i64>, SegmentError> {
-        let mut present = Present::default();
-        self.each(name, Kind::Int, |column, places| {
+        let parts = self.parts(name, Kind::Int)?;
+        let mut present = Present::with_capacity(parts.values_max());
+        for (column, places) in parts.0 {
             column.ints(|row, value| present.push(places.of(row), value));
-        })?;
+        }
         Ok(present)
     }
 
     fn floats(&self, name: &str) -> Result<Present<f64>, SegmentError> {
-        let mut present = Present::default();
-        self.each(name, Kind::Float, |column, places| {
+        let parts = self.parts(name, Kind::Float)?;
+        let mut present = Present::with_capacity(parts.values_max());
+        for (column, places) in parts.0 {
             column.floats(|row, value| present.push(places.of(row), value));
-        })?;
+        }
         Ok(present)
     }
 
     /// Codes, and the strings they stand for.
     fn strings(&self, name: &str) -> Result<(Present<u32>, Entries), SegmentError> {
-        let mut joined = Joined::default();
-        self.each(name, Kind::String, |column, places| joined.push(column, places))?;
+        let parts = self.parts(name, Kind::String)?;
+        let mut joined = Joined::with_capacity(parts.values_max());
+        parts.0.into_iter().for_each(|(column, places)| joined.push(column, places));
         joined.finish()
     }
 
@@ -172,10 +180,11 @@ impl<'s, 'a> Rows<'s, 'a> {
         kind: Kind,
         lists: &mut ListUnion<'a>,
     ) -> Result<Present<u32>, SegmentError> {
-        let mut present = Present::default();
-        self.each(name, kind, |column, places| {
+        let parts = self.parts(name, kind)?;
+        let mut present = Present::with_capacity(parts.values_max());
+        for (column, places) in parts.0 {
             lists.of_column(column, |row, id| present.push(places.of(row), id));
-        })?;
+        }
         Ok(present)
     }
 }

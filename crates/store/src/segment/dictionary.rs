@@ -101,6 +101,10 @@ enum Whose<'a> {
 }
 
 impl<'a> Joined<'a> {
+    pub(super) fn with_capacity(values: usize) -> Self {
+        Self { present: Present::with_capacity(values), ..Self::default() }
+    }
+
     /// The column of a source, whose rows are at these places.
     pub(super) fn push(&mut self, column: SourceColumn<'a>, places: Places<'_>) {
         let Self { present, union, parts } = self;

@@ -25,6 +25,11 @@ impl<T> Default for Present<T> {
 }
 
 impl<T: Copy> Present<T> {
+    pub(super) fn with_capacity(values: usize) -> Self {
+        Self { rows: Vec::with_capacity(values), values: Vec::with_capacity(values) }
+    }
+
+    #[inline]
     pub(super) fn push(&mut self, row: u32, value: T) {
         self.rows.push(row);
         self.values.push(value);

@@ -97,6 +97,15 @@ impl<'a> SourceColumn<'a> {
         Ok(Self::Segment { rows: segment.rows(), stored: column.stored()?, lists })
     }
 
+    /// How many values it has at most.
+    pub(super) fn values_max(self) -> usize {
+        match self {
+            Self::Batch(column) => column.validity().len() - column.validity().nulls(),
+            Self::Segment { rows, stored: Stored::Dense(_), .. } => rows,
+            Self::Segment { stored: Stored::Sparse(sparse), .. } => sparse.rows().len(),
+        }
+    }
+
     /// Shows each row that has a value, with the value.
     pub(super) fn ints(self, mut see: impl FnMut(usize, i64)) {
         match self {
@@ -149,6 +158,7 @@ impl<'a> SourceColumn<'a> {
 }
 
 /// Shows each row of which something is stored, and its place among the values.
+#[inline]
 fn each_place(stored: &Stored, rows: usize, mut see: impl FnMut(usize, usize)) {
     match stored {
         Stored::Dense(_) => (0..rows).for_each(|row| see(row, row)),
